@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_DEVICE_MEMORY_KIND_H
+#define GIMLET_DEVICE_MEMORY_KIND_H
+
+#include <cstddef>
+#include <memory>
+
+#include "device/status.h"
+#include "device/unique_fd.h"
+
+namespace gimlet::device {
+
+class MemoryKind;
+
+/// A mapped piece of memory: allocated here, or imported from another process of the node.
+/// The destructor unmaps it; the bytes live until the last mapping and descriptor are gone.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  std::byte* base() const { return base_; }
+  std::size_t size() const { return size_; }
+  const MemoryKind& kind() const { return kind_; }
+  /// A new descriptor that another process can import. The caller owns it.
+  virtual Status export_fd(UniqueFd& out) const = 0;
+
+ protected:
+  Memory(const MemoryKind& kind, std::byte* base, std::size_t size)
+      : kind_(kind), base_(base), size_(size) {}
+
+ private:
+  const MemoryKind& kind_;
+  std::byte* base_;
+  std::size_t size_;
+};
+
+/// A place where memory can live. Implementations: host (memfd), later cuda.
+class MemoryKind {
+ public:
+  virtual ~MemoryKind() = default;
+  virtual const char* name() const = 0;
+  virtual bool is_host_accessible() const = 0;
+  /// At least `bytes`, rounded up to pages, zero, page aligned; pages are touched on first use.
+  /// `label` shows in /proc/PID/maps.
+  virtual Status allocate(std::size_t bytes, const char* label,
+                          std::unique_ptr<Memory>& out) const = 0;
+  /// Maps all `bytes` of a descriptor that export_fd() of the same kind made, in this or another
+  /// process.
+  virtual Status import(UniqueFd fd, std::size_t bytes, std::unique_ptr<Memory>& out) const = 0;
+  /// Copies between two pieces of this kind, or between this kind and plain host memory.
+  virtual void copy(void* dest, const void* source, std::size_t bytes) const = 0;
+};
+
+/// memfd, MAP_SHARED: loads and stores of every process of the node that imports it.
+const MemoryKind& host_memory();
+
+}  // namespace gimlet::device
+
+#endif
