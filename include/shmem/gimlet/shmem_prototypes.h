@@ -81,7 +81,7 @@ void *SHMEM_I_(realloc)(void *ptr, size_t size);
  * quiet. On a node: loads and stores, no call below. Aligned transfers of one element of 1, 2, 4 or 8 bytes
  * are single accesses. fence orders puts of the calling PE per target; gets are ordered by their return.
  */
-#define SHMEM_I_TYPED(NAME, TYPE, ...)                                                            \
+#define SHMEM_I_TYPED(NAME, TYPE, ARG)                                                            \
   void SHMEM_I_(NAME##_put)(TYPE * dest, const TYPE *source, size_t nelems, int pe);             \
   void SHMEM_I_(NAME##_get)(TYPE * dest, const TYPE *source, size_t nelems, int pe);             \
   void SHMEM_I_(NAME##_put_nbi)(TYPE * dest, const TYPE *source, size_t nelems, int pe);         \
@@ -92,10 +92,10 @@ void *SHMEM_I_(realloc)(void *ptr, size_t size);
                                    uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);     \
   void SHMEM_I_(NAME##_put_signal_nbi)(TYPE * dest, const TYPE *source, size_t nelems,           \
                                        uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
-SHMEM_I_RMA(SHMEM_I_TYPED)
+SHMEM_I_RMA(SHMEM_I_TYPED, )
 #undef SHMEM_I_TYPED
 
-#define SHMEM_I_SIZED(SIZE, ...)                                                                  \
+#define SHMEM_I_SIZED(SIZE, ARG)                                                                  \
   void SHMEM_I_(put##SIZE)(void *dest, const void *source, size_t nelems, int pe);               \
   void SHMEM_I_(get##SIZE)(void *dest, const void *source, size_t nelems, int pe);               \
   void SHMEM_I_(put##SIZE##_nbi)(void *dest, const void *source, size_t nelems, int pe);         \
@@ -104,7 +104,7 @@ SHMEM_I_RMA(SHMEM_I_TYPED)
                                     uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);    \
   void SHMEM_I_(put##SIZE##_signal_nbi)(void *dest, const void *source, size_t nelems,           \
                                         uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
-SHMEM_I_SIZES(SHMEM_I_SIZED)
+SHMEM_I_SIZES(SHMEM_I_SIZED, )
 #undef SHMEM_I_SIZED
 
 void SHMEM_I_(putmem)(void *dest, const void *source, size_t nelems, int pe);
@@ -136,16 +136,16 @@ uint64_t SHMEM_I_(signal_wait_until)(uint64_t *sig_addr, int cmp, uint64_t cmp_v
  * exclude each other, from any PE. Fetching forms return the value before the update and have completed on return; the
  * others complete at quiet. _nbi forms write *fetch by quiet at the latest.
  */
-#define SHMEM_I_EXT(NAME, TYPE, ...)                                                              \
+#define SHMEM_I_EXT(NAME, TYPE, ARG)                                                              \
   TYPE SHMEM_I_(NAME##_atomic_fetch)(const TYPE *source, int pe);                                \
   void SHMEM_I_(NAME##_atomic_set)(TYPE * dest, TYPE value, int pe);                             \
   TYPE SHMEM_I_(NAME##_atomic_swap)(TYPE * dest, TYPE value, int pe);                            \
   void SHMEM_I_(NAME##_atomic_fetch_nbi)(TYPE * fetch, const TYPE *source, int pe);              \
   void SHMEM_I_(NAME##_atomic_swap_nbi)(TYPE * fetch, TYPE * dest, TYPE value, int pe);
-SHMEM_I_AMO_EXT(SHMEM_I_EXT)
+SHMEM_I_AMO_EXT(SHMEM_I_EXT, )
 #undef SHMEM_I_EXT
 
-#define SHMEM_I_STD(NAME, TYPE, ...)                                                              \
+#define SHMEM_I_STD(NAME, TYPE, ARG)                                                              \
   TYPE SHMEM_I_(NAME##_atomic_compare_swap)(TYPE * dest, TYPE cond, TYPE value, int pe);         \
   TYPE SHMEM_I_(NAME##_atomic_fetch_inc)(TYPE * dest, int pe);                                   \
   void SHMEM_I_(NAME##_atomic_inc)(TYPE * dest, int pe);                                         \
@@ -155,7 +155,7 @@ SHMEM_I_AMO_EXT(SHMEM_I_EXT)
                                                 TYPE value, int pe);                             \
   void SHMEM_I_(NAME##_atomic_fetch_inc_nbi)(TYPE * fetch, TYPE * dest, int pe);                 \
   void SHMEM_I_(NAME##_atomic_fetch_add_nbi)(TYPE * fetch, TYPE * dest, TYPE value, int pe);
-SHMEM_I_AMO_STD(SHMEM_I_STD)
+SHMEM_I_AMO_STD(SHMEM_I_STD, )
 #undef SHMEM_I_STD
 
 #define SHMEM_I_BIT_OP(NAME, TYPE, OP)                                                            \
@@ -173,11 +173,11 @@ SHMEM_I_AMO_BIT(SHMEM_I_BIT_OP, xor)
  * signedness of the type. wait_until returns when it holds; test returns 1 when it holds now, else 0. Both acquire: what the
  * peer ordered before the update is visible afterwards. A wait spins, then yields the core, then sleeps briefly.
  */
-#define SHMEM_I_P2P(NAME, TYPE, ...)                                                              \
+#define SHMEM_I_P2P(NAME, TYPE, ARG)                                                              \
   void SHMEM_I_(NAME##_wait_until)(TYPE * ivar, int cmp, TYPE cmp_value);                        \
   int SHMEM_I_(NAME##_test)(TYPE * ivar, int cmp, TYPE cmp_value);
-SHMEM_I_AMO_STD(SHMEM_I_P2P)
-SHMEM_I_P2P_SHORT(SHMEM_I_P2P)
+SHMEM_I_AMO_STD(SHMEM_I_P2P, )
+SHMEM_I_P2P_SHORT(SHMEM_I_P2P, )
 #undef SHMEM_I_P2P
 
 /* ---- Ordering (9.12) and collectives over all PEs (9.9). Since 0.1. ---- */
