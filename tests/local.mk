@@ -3,3 +3,8 @@
 UNIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 UNIT_TEST_LIBS = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(CHECK_LIBS) \
 	$(PMIX_LIBS) $(UCX_LIBS) $(HWLOC_LIBS) $(BOOST_CONTEXT_LIBS) -lpthread -ldl
+
+# Every test runs through run-launched, which says there how a test is launched and how it says otherwise.
+LOG_COMPILER = $(srcdir)/%D%/run-launched
+AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun'; export OSHRUN; MPIRUN='$(MPIRUN)'; export MPIRUN;
+EXTRA_DIST += %D%/run-launched
