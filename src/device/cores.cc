@@ -4,8 +4,21 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace gimlet::device {
+namespace {
+
+std::atomic<int> sharers{1};
+
+}  // namespace
+
+void set_local_pes(int pes) {
+  sharers.store(std::max(1, pes), std::memory_order_relaxed);
+}
+int local_pes() {
+  return sharers.load(std::memory_order_relaxed);
+}
 
 int allowed_cores() {
   static const int cores = [] {

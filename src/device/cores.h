@@ -8,6 +8,11 @@ namespace gimlet::device {
 /// thread does not change), at least 1.
 int allowed_cores();
 
+/// How many processes share those cores evenly (1 until told otherwise): sizes the worker pool of
+/// the executor.
+void set_local_pes(int pes);
+int local_pes();
+
 }  // namespace gimlet::device
 
 #endif

@@ -5,13 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "device/memory_kind.h"
 
 namespace gimlet::device {
 namespace {
+
+constexpr std::size_t kSmallestAlignment = 4096;
+constexpr std::size_t kLargestAlignment = std::size_t{1} << 30;
 
 std::size_t round_to_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -34,11 +40,30 @@ class HostMemory final : public Memory {
   UniqueFd fd_;
 };
 
+/// The largest alignment that an offset into memory of this size can ask for: addresses of the base
+/// are multiples of it, so an aligned offset is an aligned address in the process that allocated.
+std::size_t base_alignment(std::size_t size) {
+  return std::clamp(std::bit_floor(size), kSmallestAlignment, kLargestAlignment);
+}
+
 Status map_shared(UniqueFd fd, std::size_t size, std::unique_ptr<Memory>& out) {
-  void* base =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
-  if (base == MAP_FAILED)
-    return fail_errno(errno, "mapping {} bytes of shared memory failed", size);
+  const std::size_t alignment = base_alignment(size);
+  void* reserved = ::mmap(nullptr, size + alignment, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED)
+    return fail_errno(errno, "reserving {} bytes of addresses failed", size + alignment);
+  auto* start = static_cast<std::byte*>(reserved);
+  const std::size_t head =
+      (alignment - reinterpret_cast<std::uintptr_t>(start) % alignment) % alignment;
+  void* base = ::mmap(start + head, size, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd.get(), 0);
+  if (base == MAP_FAILED) {
+    const int error = errno;
+    ::munmap(reserved, size + alignment);
+    return fail_errno(error, "mapping {} bytes of shared memory failed", size);
+  }
+  if (head != 0) ::munmap(start, head);
+  if (head != alignment) ::munmap(start + head + size, alignment - head);
   out = std::make_unique<HostMemory>(static_cast<std::byte*>(base), size, std::move(fd));
   return {};
 }

@@ -42,8 +42,9 @@ class MemoryKind {
   virtual ~MemoryKind() = default;
   virtual const char* name() const = 0;
   virtual bool is_host_accessible() const = 0;
-  /// At least `bytes`, rounded up to pages, zero, page aligned; pages are touched on first use.
-  /// `label` shows in /proc/PID/maps.
+  /// At least `bytes`, rounded up to pages, zero; pages are touched on first use. The base is
+  /// aligned to the largest power of two in the size (at least a page, at most 1 GiB). `label`
+  /// shows in /proc/PID/maps.
   virtual Status allocate(std::size_t bytes, const char* label,
                           std::unique_ptr<Memory>& out) const = 0;
   /// Maps all `bytes` of a descriptor that export_fd() of the same kind made, in this or another

@@ -2,7 +2,26 @@
 noinst_LTLIBRARIES += libgimlet_pgas.la
 libgimlet_pgas_la_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(UCX_CFLAGS) $(HWLOC_CFLAGS)
 libgimlet_pgas_la_SOURCES = \
+	%D%/api/amo.cc \
+	%D%/api/compare.h \
+	%D%/api/export.h \
+	%D%/api/memory.cc \
+	%D%/api/ordering.cc \
+	%D%/api/p2p_sync.cc \
+	%D%/api/rma.cc \
+	%D%/api/setup.cc \
+	%D%/api/signal.cc \
 	%D%/bootstrap/bootstrap.h \
+	%D%/bootstrap/pmix.cc \
+	%D%/bootstrap/single.cc \
+	%D%/collectives/sync.cc \
 	%D%/group.h \
-	%D%/pe.h \
-	%D%/transport/transport.h
+	%D%/helper.cc %D%/helper.h \
+	%D%/ordering.cc \
+	%D%/pe.cc %D%/pe.h \
+	%D%/segment/control_area.h \
+	%D%/segment/data_segment.cc %D%/segment/data_segment.h \
+	%D%/segment/descriptor_exchange.cc %D%/segment/descriptor_exchange.h \
+	%D%/segment/offset_allocator.cc %D%/segment/offset_allocator.h \
+	%D%/transport/transport.h \
+	%D%/world_group.cc
