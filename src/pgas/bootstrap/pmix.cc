@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "device/clock.h"
@@ -27,6 +28,7 @@ std::atomic<int> dead_rank{-1};
 
 /// How often a wait for a blob looks for dead peers.
 constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::milliseconds kAskAgain{2};
 
 template <class... Args>
 Status pmix_error(pmix_status_t error, fmt::format_string<Args...> format, Args&&... args) {
@@ -105,6 +107,7 @@ class Pmix final : public Bootstrap {
   Status local_peers();
   void watch_peers();
   Status ask(int rank, const std::string& key, std::shared_ptr<Answer>& out);
+  void forget(int rank, const std::string& key);
 
   pmix_proc_t own_{};
   int size_ = 0;
@@ -221,26 +224,40 @@ Status Pmix::ask(int rank, const std::string& key, std::shared_ptr<Answer>& out)
 }
 
 Status Pmix::get(int rank, const std::string& key, double seconds, std::vector<std::byte>& blob) {
-  std::shared_ptr<Answer> answer;
-  GIMLET_TRY(ask(rank, key, answer));
   const std::uint64_t end = device::now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-  std::unique_lock lock(answer->mutex);
-  while (!answer->done) {
+  for (;;) {
+    std::shared_ptr<Answer> answer;
+    GIMLET_TRY(ask(rank, key, answer));
+    bool done = false;
+    pmix_status_t error = PMIX_SUCCESS;
+    {
+      std::unique_lock lock(answer->mutex);
+      if (!answer->done)
+        answer->arrived.wait_for(lock, seconds > 0 ? kSlice : kSlice * 0,
+                                 [&] { return answer->done; });
+      done = answer->done;
+      error = answer->status;
+      if (done && error == PMIX_SUCCESS) {
+        blob = answer->blob;
+        return {};
+      }
+    }
+    if (done) forget(rank, key);
+    if (done && error != PMIX_ERR_NOT_FOUND && error != PMIX_ERR_TIMEOUT)
+      return pmix_error(error, "{} of PE {} is not there", key, rank);
     if (const int dead = dead_peer(); dead >= 0) return fail(Code::kRemote, "PE {} died", dead);
     if (device::now_ns() >= end) {
       return fail(Code::kTimeout, "PE {} did not publish {} within {} s", rank, key, seconds);
     }
-    answer->arrived.wait_for(lock, kSlice, [&] { return answer->done; });
+    // A server may answer "not found" or give up before the peer has committed instead of waiting:
+    // ask again.
+    if (done) std::this_thread::sleep_for(kAskAgain);
   }
-  if (answer->status == PMIX_SUCCESS) {
-    blob = answer->blob;
-    return {};
-  }
-  const pmix_status_t error = answer->status;
-  lock.unlock();
-  const std::scoped_lock questions(questions_mutex_);
+}
+
+void Pmix::forget(int rank, const std::string& key) {
+  const std::scoped_lock lock(questions_mutex_);
   questions_.erase({rank, key});
-  return pmix_error(error, "{} of PE {} is not there", key, rank);
 }
 
 void Pmix::abort(int status, const std::string& why) {
