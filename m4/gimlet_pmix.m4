@@ -1,7 +1,7 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
 dnl GIMLET_WITH_PMIX: the bootstrap of launched jobs, client side in the library, server side in oshrun.
 AC_DEFUN([GIMLET_WITH_PMIX], [
-  PKG_CHECK_MODULES([PMIX], [pmix >= 3.2], [],
-    [AC_MSG_ERROR([PMIx 3.2 or newer is required (Debian: libpmix-dev): $PMIX_PKG_ERRORS])])
+  PKG_CHECK_MODULES([PMIX], [pmix >= 4.1], [],
+    [AC_MSG_ERROR([PMIx 4.1 or newer is required (Debian: libpmix-dev): $PMIX_PKG_ERRORS])])
   GIMLET_REPORT([PMIx], [`$PKG_CONFIG --modversion pmix`])
 ])

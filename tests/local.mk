@@ -6,7 +6,7 @@ UNIT_TEST_LIBS = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(CHECK_
 
 # Every test runs through run-launched, which says there how a test is launched and how it says otherwise.
 LOG_COMPILER = $(srcdir)/%D%/run-launched
-AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun'; export OSHRUN; MPIRUN='$(MPIRUN)'; export MPIRUN; \
+AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHRUN; MPIRUN='$(MPIRUN)'; export MPIRUN; \
 	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
 EXTRA_DIST += %D%/run-launched
 
