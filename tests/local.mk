@@ -15,3 +15,7 @@ SOURCE_CHECKS = %D%/checks/include_direction %D%/checks/nvcc_headers %D%/checks/
 	%D%/checks/scripts %D%/checks/spdx %D%/checks/words
 TESTS += $(SOURCE_CHECKS)
 EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release %D%/checks/exports %D%/checks/format
+
+# make installcheck.
+EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMakeLists.txt %D%/install/ring.c \
+	%D%/install/kernel.cc
