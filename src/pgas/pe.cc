@@ -95,6 +95,7 @@ Status Pe::start() {
   count_cores();
   heap_start_ = reinterpret_cast<std::uintptr_t>(heap_->base());
   heap_bytes_ = heap_->size();
+  heap_element_bytes_ = heap_bytes_ - kLargestElement;
   host_base_ = host_bases_.data();
   sync_epoch_ = 0;
 
@@ -293,6 +294,7 @@ void Pe::stop() {
   transport_.reset();
   heap_start_ = 0;
   heap_bytes_ = 0;
+  heap_element_bytes_ = 0;
   host_base_ = nullptr;
   rank_ = -1;
   size_ = -1;

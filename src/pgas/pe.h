@@ -61,10 +61,19 @@ class Pe {
       return nullptr;
     if (!exists(pe)) [[unlikely]]
       return nullptr;
-    const std::uintptr_t base = host_base_[pe];
-    if (base == 0) [[unlikely]]
+    return place<T>(pe, offset);
+  }
+  /// The same for one element of at most 16 bytes, one compare cheaper: the last bytes of the heap
+  /// are left to route().
+  template <class T>
+  T* direct(T* address, int pe) const {
+    static_assert(sizeof(T) <= kLargestElement);
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - heap_start_;
+    if (offset >= heap_element_bytes_) [[unlikely]]
       return nullptr;
-    return reinterpret_cast<T*>(base + offset);
+    if (!exists(pe)) [[unlikely]]
+      return nullptr;
+    return place<T>(pe, offset);
   }
   struct Route {
     void* direct;  // null: use `remote`
@@ -143,11 +152,24 @@ class Pe {
   void check_peers(const char* call);
   void report_wait(const char* call, std::uint64_t waited_ns, const std::string& what);
 
+  static constexpr std::size_t kLargestElement = 16;
+
+  template <class T>
+  T* place(int pe, std::uintptr_t offset) const {
+    const std::uintptr_t base = host_base_[pe];
+    if (base == 0) [[unlikely]]
+      return nullptr;
+    auto* result = reinterpret_cast<T*>(base + offset);
+    if (result == nullptr) __builtin_unreachable();  // saves the callers a second test
+    return result;
+  }
+
   static Pe self_;
 
   // Read by every operation; written by init and finalize only.
   std::uintptr_t heap_start_ = 0;
   std::size_t heap_bytes_ = 0;
+  std::size_t heap_element_bytes_ = 0;         // heap_bytes_ - kLargestElement, 0 before init
   const std::uintptr_t* host_base_ = nullptr;  // [size_], 0: not by loads and stores
   int rank_ = -1;
   int size_ = -1;

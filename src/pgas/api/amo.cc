@@ -83,7 +83,7 @@ inline T amo(const char* call, const T* address, Bits<T> operand, Bits<T> compar
              T* fetched = nullptr) {
   using B = Bits<T>;
   auto* word = reinterpret_cast<B*>(const_cast<T*>(address));
-  if (B* direct = Pe::self().direct(word, sizeof(B), pe); direct != nullptr) [[likely]] {
+  if (B* direct = Pe::self().direct(word, pe); direct != nullptr) [[likely]] {
     if (reinterpret_cast<std::uintptr_t>(direct) % sizeof(B) == 0) [[likely]] {
       const T before = std::bit_cast<T>(apply<op>(direct, operand, compare));
       if constexpr (result == Result::kByQuiet) *fetched = before;

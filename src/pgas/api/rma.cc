@@ -66,10 +66,23 @@ inline void get(const char* call, void* dest, const void* source, std::size_t by
   get_slow<mode>(call, dest, source, bytes, pe);
 }
 
+/// Takes the value by value: the fast path then keeps it in a register.
+template <class T>
+[[gnu::cold, gnu::noinline]] void put_one_slow(const char* call, T* dest, T value, int pe) {
+  put_slow<Mode::kBlocking>(call, dest, &value, sizeof(T), pe);
+}
+
+template <class T>
+[[gnu::cold, gnu::noinline]] T get_one_slow(const char* call, const T* source, int pe) {
+  T value;
+  get_slow<Mode::kBlocking>(call, &value, source, sizeof(T), pe);
+  return value;
+}
+
 /// One element: a single store or load where the machine has one, since programs poll what p wrote.
 template <class T>
 inline void put_one(const char* call, T* dest, T value, int pe) {
-  if (T* to = Pe::self().direct(dest, sizeof(T), pe); to != nullptr) [[likely]] {
+  if (T* to = Pe::self().direct(dest, pe); to != nullptr) [[likely]] {
     if constexpr (sizeof(T) <= 8) {
       __atomic_store(to, &value, __ATOMIC_RELAXED);
     } else {
@@ -77,13 +90,13 @@ inline void put_one(const char* call, T* dest, T value, int pe) {
     }
     return;
   }
-  put_slow<Mode::kBlocking>(call, dest, &value, sizeof(T), pe);
+  put_one_slow(call, dest, value, pe);
 }
 
 template <class T>
 inline T get_one(const char* call, const T* source, int pe) {
-  T value;
-  if (const T* from = Pe::self().direct(source, sizeof(T), pe); from != nullptr) [[likely]] {
+  if (const T* from = Pe::self().direct(source, pe); from != nullptr) [[likely]] {
+    T value;
     if constexpr (sizeof(T) <= 8) {
       __atomic_load(from, &value, __ATOMIC_RELAXED);
     } else {
@@ -91,8 +104,7 @@ inline T get_one(const char* call, const T* source, int pe) {
     }
     return value;
   }
-  get_slow<Mode::kBlocking>(call, &value, source, sizeof(T), pe);
-  return value;
+  return get_one_slow(call, source, pe);
 }
 
 }  // namespace

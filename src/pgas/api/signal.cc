@@ -85,7 +85,7 @@ inline void put_signal(const char* call, void* dest, const void* source, std::si
   if (__builtin_mul_overflow(count, element, &bytes)) bytes = SIZE_MAX;
   Pe& self = Pe::self();
   void* to = self.direct(dest, bytes, pe);
-  std::uint64_t* word = self.direct(sig_addr, sizeof *sig_addr, pe);
+  std::uint64_t* word = self.direct(sig_addr, pe);
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(sig_addr) % sizeof *sig_addr == 0;
   if (to != nullptr && word != nullptr && is_aligned) [[likely]] {
     std::memcpy(to, source, bytes);
