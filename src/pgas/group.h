@@ -53,6 +53,9 @@ class Group {
 /// handle; each is used by its own thread.
 std::vector<std::unique_ptr<Group>> make_local_groups(int ranks);
 
+/// The memory behind an address of this PE's symmetric heap, null for any other address.
+const device::Memory* find_heap_memory(const void* address);
+
 /// All PEs of SHMEM_TEAM_WORLD; shmem_init has been called. Collective.
 Status make_world_group(std::unique_ptr<Group>& out);
 

@@ -135,6 +135,15 @@ Status WorldGroup::map_peers(const device::Memory* mine, PeerMemory& peers) {
 
 }  // namespace
 
+const device::Memory* find_heap_memory(const void* address) {
+  const device::Memory* heap = Pe::self().is_initialized() ? Pe::self().heap() : nullptr;
+  const auto* place = static_cast<const std::byte*>(address);
+  if (heap == nullptr || place < heap->base() + kControlBytes ||
+      place >= heap->base() + heap->size())
+    return nullptr;
+  return heap;
+}
+
 Status make_world_group(std::unique_ptr<Group>& out) {
   if (!Pe::self().is_initialized()) {
     return fail(Code::kInvalidUsage, "shmem_init has not been called, or shmem_finalize has");
