@@ -12,7 +12,7 @@ EXTRA_DIST += %D%/run-launched
 
 # Checks of the sources themselves.
 SOURCE_CHECKS = %D%/checks/include_direction %D%/checks/nvcc_headers %D%/checks/public_headers \
-	%D%/checks/scripts %D%/checks/spdx %D%/checks/words
+	%D%/checks/run_launched %D%/checks/scripts %D%/checks/spdx %D%/checks/words
 TESTS += $(SOURCE_CHECKS)
 EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release %D%/checks/exports %D%/checks/format
 
