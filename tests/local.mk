@@ -19,3 +19,5 @@ EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release %D%/checks/
 # make installcheck.
 EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMakeLists.txt %D%/install/ring.c \
 	%D%/install/kernel.cc
+
+include %D%/unit/ucx.mk

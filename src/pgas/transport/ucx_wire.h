@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_PGAS_TRANSPORT_UCX_WIRE_H
+#define GIMLET_PGAS_TRANSPORT_UCX_WIRE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/status.h"
+
+/// What PEs say to each other through UCX: the blob that a PE publishes and the header of its
+/// active messages. Both ends run the same build on the same architecture.
+namespace gimlet::pgas::ucx {
+
+/// The one active message id in use.
+inline constexpr unsigned kMessageId = 1;
+
+enum class MessageKind : std::uint8_t {
+  kPut = 1,    // payload to (segment, offset)
+  kUpdate,     // word at (segment, offset); no reply
+  kGet,        // never sent: names a refused get
+  kFetch,      // like kUpdate, the old value comes back as kValue
+  kPutSignal,  // payload to (segment, offset), then the word at (word_segment, word_offset)
+  kAskDone,    // everything of this source before it is done: kDone comes back
+  kValue,      // reply: `operand` is the value
+  kDone,       // reply: `refused` of kAskDone's messages were refused, the first one described
+};
+
+/// A message's header. The target trusts none of it.
+struct MessageHeader {
+  MessageKind kind;
+  std::uint8_t op;  // AmoOp; in a refusal the MessageKind that was refused
+  std::uint8_t width;
+  std::uint8_t refused;  // replies: 0, or 1 when a request was refused
+  std::int32_t source;   // rank of the sender
+  std::uint16_t segment;
+  std::uint16_t word_segment;
+  std::uint32_t bytes;  // of payload; in a refusal the bytes asked for
+  std::uint64_t offset;
+  std::uint64_t operand;      // in a refusal the size of the segment
+  std::uint64_t word_offset;  // kFetch and kUpdate: the value to compare with
+  std::uint64_t ticket;       // comes back in the reply
+};
+static_assert(sizeof(MessageHeader) == 48);
+
+struct RemoteSegment {
+  std::uint64_t base;  // in the address space of the PE that published it
+  std::uint64_t size;
+  std::vector<std::byte> key;  // packed remote key
+};
+
+struct Blob {
+  std::vector<std::byte> worker_address;
+  std::vector<RemoteSegment> segments;
+};
+
+std::vector<std::byte> encode(const Blob& blob);
+Status decode(std::span<const std::byte> bytes, Blob& blob);
+
+}  // namespace gimlet::pgas::ucx
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pgas/transport/ucx_worker.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <ucs/debug/debug.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace gimlet::pgas::ucx {
+namespace {
+
+// How long the sleeping thread leaves the worker to callers that are polling it anyway.
+constexpr long kNapNs = 500'000;
+
+struct Setting {
+  const char* name;
+  const char* value;
+};
+
+// What differs from UCX's defaults, and why. The user's environment wins over each.
+constexpr Setting kSettings[] = {
+    // System V segments outlive a killed job. CMA needs ptrace rights between the PEs, which
+    // containers deny, and serves none of our messages.
+    {"TLS", "^sysv,cma"},
+};
+
+// UCX installs crash handlers when it is loaded, before anybody could ask it not to; a program's
+// own crash must stay its own.
+void release_crash_signals() {
+  if (::getenv("UCX_HANDLE_ERRORS") != nullptr || ::getenv("UCX_ERROR_SIGNALS") != nullptr) return;
+  Dl_info ucs{};
+  if (::dladdr(reinterpret_cast<void*>(&ucs_debug_disable_signal), &ucs) == 0) return;
+  for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
+    struct sigaction current {};
+    Dl_info handler{};
+    if (::sigaction(number, nullptr, &current) != 0) continue;
+    if (::dladdr(reinterpret_cast<void*>(current.sa_sigaction), &handler) == 0) continue;
+    if (handler.dli_fbase == ucs.dli_fbase) ucs_debug_disable_signal(number);
+  }
+}
+
+Status ucx_error(ucs_status_t status, const char* doing) {
+  return fail(Code::kSystem, "UCX could not {}: {}", doing, ucs_status_string(status));
+}
+
+}  // namespace
+
+Worker::~Worker() {
+  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  for (ucp_mem_h memory : mapped_) ucp_mem_unmap(context_, memory);
+  if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+Status Worker::open(std::span<const LocalSegment> segments) {
+  release_crash_signals();
+  GIMLET_TRY(open_context());
+  GIMLET_TRY(open_worker());
+  GIMLET_TRY(open_events());
+  return map_segments(segments);
+}
+
+Status Worker::open_context() {
+  ucp_config_t* config = nullptr;
+  if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
+    return ucx_error(status, "read its settings");
+  for (const Setting& setting : kSettings) {
+    if (::getenv((std::string("UCX_") + setting.name).c_str()) != nullptr) continue;
+    // A release of UCX without the setting also has nothing that it would change.
+    (void)ucp_config_modify(config, setting.name, setting.value);
+  }
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.mt_workers_shared = 0;
+  const ucs_status_t status = ucp_init(&params, config, &context_);
+  ucp_config_release(config);
+  if (status == UCS_OK) return {};
+  context_ = nullptr;
+  const char* transports = ::getenv("UCX_TLS");
+  return fail(Code::kSystem, "UCX could not start with UCX_TLS= {} : {}",
+              transports != nullptr ? transports : kSettings[0].value, ucs_status_string(status));
+}
+
+Status Worker::open_worker() {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  if (const ucs_status_t status = ucp_worker_create(context_, &params, &worker_);
+      status != UCS_OK) {
+    worker_ = nullptr;
+    return ucx_error(status, "make a worker");
+  }
+  ucp_worker_attr_t attributes{};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  if (const ucs_status_t status = ucp_worker_query(worker_, &attributes); status != UCS_OK)
+    return ucx_error(status, "query its worker");
+  // UCX promises that a header of this size shares one fragment with its own headers; ours plus the
+  // payload stay within it.
+  if (attributes.max_am_header < 2 * sizeof(MessageHeader))
+    return fail(Code::kSystem, "UCX carries active messages of {} bytes only, {} are needed",
+                attributes.max_am_header, 2 * sizeof(MessageHeader));
+  message_limit_ = attributes.max_am_header - sizeof(MessageHeader);
+  return {};
+}
+
+Status Worker::open_events() {
+  if (const ucs_status_t status = ucp_worker_get_efd(worker_, &worker_events_); status != UCS_OK)
+    return ucx_error(status, "give a wake-up descriptor");
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return fail_errno(errno, "epoll_create1");
+  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer_.valid()) return fail_errno(errno, "timerfd_create");
+  for (const int fd : {worker_events_, timer_.get()}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return fail_errno(errno, "epoll_ctl");
+  }
+  return {};
+}
+
+Status Worker::map_segments(std::span<const LocalSegment> segments) {
+  for (const LocalSegment& segment : segments) {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                        UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+    params.address = segment.base;
+    params.length = segment.size;
+    // A big heap is not populated by start-up.
+    params.flags = UCP_MEM_MAP_NONBLOCK;
+    ucp_mem_h memory = nullptr;
+    if (const ucs_status_t status = ucp_mem_map(context_, &params, &memory); status != UCS_OK)
+      return fail(Code::kSystem, "UCX could not register {} bytes of symmetric memory: {}",
+                  segment.size, ucs_status_string(status));
+    mapped_.push_back(memory);
+  }
+  return {};
+}
+
+Status Worker::describe(std::span<const LocalSegment> segments, Blob& blob) const {
+  ucp_address_t* address = nullptr;
+  std::size_t length = 0;
+  if (const ucs_status_t status = ucp_worker_get_address(worker_, &address, &length);
+      status != UCS_OK)
+    return ucx_error(status, "give its address");
+  const auto* first = reinterpret_cast<const std::byte*>(address);
+  blob.worker_address.assign(first, first + length);
+  ucp_worker_release_address(worker_, address);
+
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    void* key = nullptr;
+    if (const ucs_status_t status = ucp_rkey_pack(context_, mapped_[i], &key, &length);
+        status != UCS_OK)
+      return ucx_error(status, "pack a remote key");
+    const auto* bytes = static_cast<const std::byte*>(key);
+    blob.segments.push_back({reinterpret_cast<std::uint64_t>(segments[i].base), segments[i].size,
+                             std::vector<std::byte>(bytes, bytes + length)});
+    ucp_rkey_buffer_release(key);
+  }
+  return {};
+}
+
+bool Worker::watch() {
+  if (napping_) {
+    const itimerspec never{};
+    ::timerfd_settime(timer_.get(), 0, &never, nullptr);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, worker_events_, &event);
+    napping_ = false;
+  }
+  return ucp_worker_arm(worker_) == UCS_OK;
+}
+
+void Worker::nap() {
+  itimerspec once{};
+  once.it_value.tv_nsec = kNapNs;
+  ::timerfd_settime(timer_.get(), 0, &once, nullptr);
+  if (napping_) return;
+  epoll_event nothing{};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, worker_events_, &nothing);
+  napping_ = true;
+}
+
+}  // namespace gimlet::pgas::ucx
