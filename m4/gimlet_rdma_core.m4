@@ -1,5 +1,6 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
-dnl GIMLET_WITH_RDMA_CORE: --with-rdma-core=yes|no|auto. Headers only: the libraries are opened at run time.
+dnl GIMLET_WITH_RDMA_CORE: --with-rdma-core=yes|no|auto. Headers only: the libraries are opened at
+dnl run time.
 AC_DEFUN([GIMLET_WITH_RDMA_CORE], [
   AC_ARG_WITH([rdma-core], [AS_HELP_STRING([--with-rdma-core=yes|no],
     [verbs headers for the direct NIC path (default: when found)])], [], [with_rdma_core=auto])

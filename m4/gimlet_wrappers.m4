@@ -1,6 +1,6 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
-dnl GIMLET_WRAPPERS: the compilers that oshcc and oshc++ call: those of this build, without a cache in front of
-dnl them and without the language standard, which the user chooses.
+dnl GIMLET_WRAPPERS: the compilers that oshcc and oshc++ call: those of this build, without a cache
+dnl in front of them and without the language standard, which the user chooses.
 AC_DEFUN([GIMLET_STRIP_COMPILER], [
   $1=
   for gimlet_word in $2; do

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Unit tests: Check, one binary a module, no launcher; they link the parts of the library, not its exports.
+# Unit tests: Check, one binary a module, no launcher; they link the parts of the library, not its
+# exports.
 UNIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 UNIT_TEST_LIBS = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(CHECK_LIBS) \
 	$(PMIX_LIBS) $(UCX_LIBS) $(HWLOC_LIBS) $(BOOST_CONTEXT_LIBS) -lpthread -ldl
 
-# Every test runs through run-launched, which says there how a test is launched and how it says otherwise.
+# Every test runs through run-launched, which says there how a test is launched and how it says
+# otherwise.
 LOG_COMPILER = $(srcdir)/%D%/run-launched
-AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHRUN; MPIRUN='$(MPIRUN)'; export MPIRUN; \
+AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHRUN; \
+	MPIRUN='$(MPIRUN)'; export MPIRUN; \
 	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
 EXTRA_DIST += %D%/run-launched
 

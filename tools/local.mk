@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
-# Compiler wrappers, and the files that pkg-config and CMake read. Paths below the prefix are written relative to
-# it, so that an installed tree can be moved.
+# Compiler wrappers, and the files that pkg-config and CMake read. Paths below the prefix are
+# written relative to it, so that an installed tree can be moved.
 bin_SCRIPTS += %D%/oshcc %D%/oshc++
 pkgconfigdir = $(libdir)/pkgconfig
 cmakedir = $(libdir)/cmake/Gimlet
