@@ -9,7 +9,7 @@ UNIT_TEST_LIBS = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(CHECK_
 # otherwise.
 LOG_COMPILER = $(srcdir)/%D%/run-launched
 AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHRUN; \
-	MPIRUN='$(MPIRUN)'; export MPIRUN; \
+	MPIRUN='$(MPIRUN)'; export MPIRUN; MPICC='$(MPICC)'; export MPICC; \
 	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
 EXTRA_DIST += %D%/run-launched
 

@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 
 // From the polite signal to SIGKILL: with it a job is over within 2 s of a PE's death.
 constexpr milliseconds kKillDelay(1500);
+// How long a PE that exited with an error waits for a PE that was killed, to be named in its place.
+constexpr milliseconds kCauseWait(100);
 // How long a PE's goodbye to the PMIx server may come after its exit.
 constexpr milliseconds kGoodbyeWait(300);
 // How long helpers that a PE left behind may go on writing after the last PE.
@@ -57,6 +59,7 @@ int Job::run() {
     throw;
   }
   while (table_.running() > 0 || !suspects_.empty()) round();
+  end_failed_job();
   finish();
   return exit_code_;
 }
@@ -90,6 +93,7 @@ void Job::round() {
 std::optional<Clock::time_point> Job::next_deadline() const {
   std::optional<Clock::time_point> first = earlier(output_.deadline(), kill_at_);
   if (!is_ending_) first = earlier(first, timeout_at_);
+  if (failure_ && !is_ending_) first = earlier(first, failure_->until);
   for (const Suspect& suspect : suspects_) first = earlier(first, suspect.until);
   return first;
 }
@@ -150,9 +154,9 @@ void Job::judge(Pe& pe) {
   if (pe.exit_code == 0 && pe.is_connected) {
     suspects_.push_back({&pe, Clock::now() + kGoodbyeWait});
   } else if (pe.kill_signal != 0) {
-    fail_job(pe, pe.exit_code, fmt::format("was killed by {}", signal_text(pe.kill_signal)));
+    report_death(pe, pe.exit_code, fmt::format("was killed by {}", signal_text(pe.kill_signal)));
   } else if (pe.exit_code != 0) {
-    fail_job(pe, pe.exit_code, fmt::format("exited with status {}", pe.exit_code));
+    report_death(pe, pe.exit_code, fmt::format("exited with status {}", pe.exit_code));
   }
 }
 
@@ -160,7 +164,7 @@ void Job::judge_suspects() {
   const Clock::time_point now = Clock::now();
   for (const Suspect& suspect : suspects_) {
     if (suspect.pe->is_connected && (now >= suspect.until || is_ending_)) {
-      fail_job(*suspect.pe, 1, "exited without finalizing");
+      report_death(*suspect.pe, 1, "exited without finalizing");
     }
   }
   std::erase_if(suspects_, [&](const Suspect& suspect) {
@@ -168,25 +172,43 @@ void Job::judge_suspects() {
   });
 }
 
-void Job::fail_job(Pe& pe, int exit_code, const std::string& what) {
+void Job::report_death(Pe& pe, int exit_code, const std::string& what) {
   if (is_ending_) return;
-  if (!options_.keep_going) {
-    say(fmt::format("{} {}; ending the job", name_of(pe), what));
-    end_job(exit_code, SIGTERM);
-    return;
+  if (options_.keep_going) {
+    go_on_without(pe, exit_code, what);
+  } else {
+    consider_failure(pe, exit_code, fmt::format("{} {}; ending the job", name_of(pe), what));
   }
+}
+
+void Job::consider_failure(Pe& pe, int exit_code, const std::string& sentence) {
+  if (is_ending_) return;
+  const bool is_killed = pe.kill_signal != 0;
+  const bool explains = failure_ && is_killed && failure_->pe != &pe;
+  if (!failure_ || explains) failure_ = {&pe, exit_code, sentence, Clock::now() + kCauseWait};
+  if (is_killed) end_failed_job();
+}
+
+void Job::go_on_without(Pe& pe, int exit_code, const std::string& what) {
   say(fmt::format("{} {}; the others go on", name_of(pe), what));
   if (exit_code_ == 0) exit_code_ = exit_code;
   server_.notify_death(pe.number, exit_code, pe.kill_signal != 0);
 }
 
-void Job::abort_job(const Pe& pe, int status, const std::string& text) {
-  // With status 0 it is a normal way to end the job and needs no comment.
-  if (status != 0 && !is_ending_) {
-    say(fmt::format("{} ended the job with status {}{}{}", name_of(pe), status,
-                    text.empty() ? "" : ": ", text));
+void Job::end_failed_job() {
+  if (!failure_ || is_ending_) return;
+  say(failure_->sentence);
+  end_job(failure_->exit_code, SIGTERM);
+}
+
+void Job::abort_job(Pe& pe, int status, const std::string& text) {
+  if (status == 0) {
+    end_job(0, SIGTERM);  // a normal way to end the job, so without comment
+    return;
   }
-  end_job(exit_code_of_abort(status), SIGTERM);
+  consider_failure(pe, exit_code_of_abort(status),
+                   fmt::format("{} ended the job with status {}{}{}", name_of(pe), status,
+                               text.empty() ? "" : ": ", text));
 }
 
 void Job::end_job(int exit_code, int signal) {
@@ -200,6 +222,7 @@ void Job::end_job(int exit_code, int signal) {
 
 void Job::check_deadlines() {
   const Clock::time_point now = Clock::now();
+  if (failure_ && now >= failure_->until) end_failed_job();
   if (kill_at_ && now >= *kill_at_) {
     table_.signal_groups(SIGKILL);
     kill_at_ = now + kKillDelay;  // once more for what was forked meanwhile

@@ -3,6 +3,7 @@
 #define GIMLET_TOOLS_OSHRUN_JOB_H
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "input.h"
@@ -37,6 +38,15 @@ class Job {
     Clock::time_point until;
   };
 
+  // Why the job is to end. A PE often fails because it noticed another one's death, and its exit
+  // may be seen first: the sentence should name the cause.
+  struct Failure {
+    Pe* pe;
+    int exit_code;
+    std::string sentence;
+    Clock::time_point until;  // how long a better explanation may still come
+  };
+
   void start_all();
   void round();
   void take_signals();
@@ -44,8 +54,11 @@ class Job {
   void take_ended();
   void judge(Pe& pe);
   void judge_suspects();
-  void fail_job(Pe& pe, int exit_code, const std::string& what);
-  void abort_job(const Pe& pe, int status, const std::string& text);
+  void report_death(Pe& pe, int exit_code, const std::string& what);
+  void consider_failure(Pe& pe, int exit_code, const std::string& sentence);
+  void go_on_without(Pe& pe, int exit_code, const std::string& what);
+  void end_failed_job();
+  void abort_job(Pe& pe, int status, const std::string& text);
   void end_job(int exit_code, int signal);
   void check_deadlines();
   void check_output();
@@ -64,6 +77,7 @@ class Job {
   OutputForwarder output_;
   TerminalInput input_;
   std::vector<Suspect> suspects_;
+  std::optional<Failure> failure_;
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> kill_at_;
   bool is_ending_ = false;

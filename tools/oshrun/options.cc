@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "config.h"
@@ -135,11 +136,20 @@ OptionWord read_option(const CLI::App& app, const std::string& word) {
   return {takes_value(*option) ? option : nullptr, word.substr(2)};
 }
 
+// Several values: -x and --host; any other option has one.
+void check_repetition(const CLI::Option& option, const std::string& word, int count) {
+  const bool takes_several = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  if (count > 1 && !takes_several) {
+    fail(kExitUsage, "option {} was given {} times; once is allowed", word, count);
+  }
+}
+
 // Moves the launcher's options from the front of words to the result, each as one word
 // `--name=value`: the one form in which CLI11 reads every option and every value. The first word
 // that is neither an option nor an option's value is the program and stays with what follows it.
 Words take_options(const CLI::App& app, Words& words) {
   Words options;
+  std::map<const CLI::Option*, int> counts;
   std::size_t at = 0;
   while (at < words.size() && words[at].size() > 1 && words[at][0] == '-') {
     const std::string& word = words[at++];
@@ -153,6 +163,7 @@ Words take_options(const CLI::App& app, Words& words) {
       options.push_back(name);
       continue;
     }
+    check_repetition(*option, word, ++counts[option]);
     if (!value && at < words.size()) value = words[at++];
     if (!value || value->empty()) {
       fail(kExitUsage, "option {} wants a value: {}", word, option->get_type_name());
