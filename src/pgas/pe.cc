@@ -53,7 +53,7 @@ void finalize_at_exit(int status, void*) {
 
 }  // namespace
 
-constinit Pe Pe::self_;
+Pe Pe::self_;
 
 // ---- start
 // ------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ Status Pe::start() {
   sync_epoch_ = 0;
 
   const bool all_direct =
-      std::ranges::none_of(host_bases_, [](std::uintptr_t base) { return base == 0; });
+      std::ranges::none_of(host_bases_, [](std::byte* base) { return base == nullptr; });
   if (!all_direct) GIMLET_TRY(start_transport());
   if (size_ > 1) {
     helper_ = std::make_unique<Helper>(*this);
@@ -115,9 +115,9 @@ Status Pe::start() {
 /// instead.
 Status Pe::map_node() {
   mapped_base_.assign(static_cast<std::size_t>(size_), nullptr);
-  host_bases_.assign(static_cast<std::size_t>(size_), 0);
+  host_bases_.assign(static_cast<std::size_t>(size_), nullptr);
   mapped_base_[static_cast<std::size_t>(rank_)] = heap_->base();
-  host_bases_[static_cast<std::size_t>(rank_)] = reinterpret_cast<std::uintptr_t>(heap_->base());
+  host_bases_[static_cast<std::size_t>(rank_)] = heap_->base();
   why_not_mapped_ = "it runs on another node";
   const std::vector<int>& node = bootstrap_->node_ranks();
   if (node.size() <= 1) return {};
@@ -137,7 +137,7 @@ Status Pe::map_node() {
     GIMLET_TRY(device::host_memory().import(std::move(offers[i].fd), offers[i].size, peer));
     const auto pe = static_cast<std::size_t>(node[i]);
     mapped_base_[pe] = peer->base();
-    if (!is_forced_ucx()) host_bases_[pe] = reinterpret_cast<std::uintptr_t>(peer->base());
+    if (!is_forced_ucx()) host_bases_[pe] = peer->base();
     imported_.push_back(std::move(peer));
   }
   return {};
@@ -316,11 +316,10 @@ void Pe::global_exit(int status) {
 }
 
 void Pe::die(const char* call, const std::string& why) {
-  const std::string sentence = fmt::format("{}: {}", call, why);
-  log::error("{}", sentence);
+  log::error("{}: {}", call, why);
   ::fflush(nullptr);
   initialized_pid = -1;
-  if (bootstrap_ != nullptr) bootstrap_->abort(EXIT_FAILURE, sentence);
+  if (bootstrap_ != nullptr) bootstrap_->abort(EXIT_FAILURE, "");  // the sentence is out already
   ::_exit(EXIT_FAILURE);
 }
 
@@ -352,8 +351,8 @@ Pe::Route Pe::route(const char* call, const char* argument, const void* address,
               segment.size - offset));
     }
     if (pe == rank_) return {const_cast<std::byte*>(place), {}};
-    if (id == kHeapSegment && host_base_[pe] != 0) {
-      return {reinterpret_cast<std::byte*>(host_base_[pe]) + offset, {}};
+    if (id == kHeapSegment && host_base_[pe] != nullptr) {
+      return {host_base_[pe] + offset, {}};
     }
     return {nullptr, {pe, static_cast<std::uint16_t>(id), offset}};
   }

@@ -156,7 +156,7 @@ class Pe {
 
   template <class T>
   T* place(int pe, std::uintptr_t offset) const {
-    const std::uintptr_t base = host_base_[pe];
+    std::byte* base = host_base_[pe];
     if (base == 0) [[unlikely]]
       return nullptr;
     auto* result = reinterpret_cast<T*>(base + offset);
@@ -169,8 +169,8 @@ class Pe {
   // Read by every operation; written by init and finalize only.
   std::uintptr_t heap_start_ = 0;
   std::size_t heap_bytes_ = 0;
-  std::size_t heap_element_bytes_ = 0;         // heap_bytes_ - kLargestElement, 0 before init
-  const std::uintptr_t* host_base_ = nullptr;  // [size_], 0: not by loads and stores
+  std::size_t heap_element_bytes_ = 0;     // heap_bytes_ - kLargestElement, 0 before init
+  std::byte* const* host_base_ = nullptr;  // [size_], null: not by loads and stores
   int rank_ = -1;
   int size_ = -1;
   std::uint32_t hot_looks_ = 1;
@@ -185,7 +185,7 @@ class Pe {
 
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<device::Memory> heap_;
-  std::vector<std::uintptr_t> host_bases_;
+  std::vector<std::byte*> host_bases_;
   std::vector<std::byte*> mapped_base_;
   std::vector<std::unique_ptr<device::Memory>> imported_;
   std::string why_not_mapped_;

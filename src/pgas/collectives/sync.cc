@@ -24,7 +24,7 @@ void Pe::sync(const char* call) {
   std::size_t round = 0;
   for (int distance = 1; distance < size_; distance *= 2, ++round) {
     const int partner = (rank_ + distance) % size_;
-    if (const std::uintptr_t base = host_base_[partner]; base != 0) [[likely]] {
+    if (std::byte* base = host_base_[partner]; base != nullptr) [[likely]] {
       auto& flag = *reinterpret_cast<std::uint64_t*>(base + flag_offset(round));
       std::atomic_ref<std::uint64_t>(flag).store(epoch, std::memory_order_release);
     } else {

@@ -12,6 +12,7 @@ int take_executable(dl_phdr_info* info, std::size_t, void* result) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info->dlpi_phdr[i];
     if (header.p_type != PT_LOAD || (header.p_flags & PF_W) == 0) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader's interface gives addresses as integers
     auto* start = reinterpret_cast<std::byte*>(info->dlpi_addr + header.p_vaddr);
     if (segment.size == 0) segment.base = start;
     segment.size = static_cast<std::size_t>(start + header.p_memsz - segment.base);

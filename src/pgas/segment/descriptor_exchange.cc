@@ -131,7 +131,8 @@ Status answer(int socket, const std::vector<DescriptorOffer>& offers) {
     part.count = std::min(total - first, static_cast<int>(kDescriptorsPerMessage));
     std::vector<int> fds;
     for (int i = 0; i < part.count; ++i) {
-      const DescriptorOffer& offer = offers[static_cast<std::size_t>(first + i)];
+      const DescriptorOffer& offer =
+          offers[static_cast<std::size_t>(first) + static_cast<std::size_t>(i)];
       part.entries[i] = {offer.size, offer.present ? 1u : 0u, offer.fd.valid() ? 1u : 0u};
       if (offer.fd.valid()) fds.push_back(offer.fd.get());
     }
@@ -168,7 +169,8 @@ bool place_part(const AnswerPart& part, std::vector<UniqueFd>& fds,
   if (part.count > static_cast<int>(kDescriptorsPerMessage)) return false;
   std::size_t next = 0;
   for (int i = 0; i < part.count; ++i) {
-    DescriptorOffer& offer = offers[static_cast<std::size_t>(part.first + i)];
+    DescriptorOffer& offer =
+        offers[static_cast<std::size_t>(part.first) + static_cast<std::size_t>(i)];
     offer.size = part.entries[i].size;
     offer.present = part.entries[i].present != 0;
     if (part.entries[i].has_descriptor == 0) continue;
