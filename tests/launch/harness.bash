@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the tests of the launcher share; sourced by each. Runs the launcher in a folder of its own, keeps what it
-# printed, and at the end looks for processes and files that were left behind.
+# What the tests of the launcher share; sourced by each. Runs the launcher in a folder of its own,
+# keeps what it printed, and at the end looks for processes and files that were left behind.
 set -u
 
 # shellcheck disable=SC2034  # used by the tests
