@@ -20,7 +20,12 @@ TESTS += $(SOURCE_CHECKS)
 EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release %D%/checks/exports %D%/checks/format
 
 # make installcheck.
-EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMakeLists.txt %D%/install/ring.c \
-	%D%/install/kernel.cc
+EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMakeLists.txt \
+	%D%/install/ring.c %D%/install/kernel.cc
 
+# Measurements: never in make check.
+EXTRA_DIST += %D%/perf/compare %D%/perf/host_latency.c %D%/perf/startup.c
+
+if HAVE_CHECK
 include %D%/unit/ucx.mk
+endif
