@@ -28,4 +28,5 @@ EXTRA_DIST += %D%/perf/compare %D%/perf/host_latency.c %D%/perf/startup.c
 
 if HAVE_CHECK
 include %D%/unit/ucx.mk
+include %D%/unit/pgas.mk
 endif

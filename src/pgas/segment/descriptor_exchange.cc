@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x676d6c78;         // "gmlx"
 constexpr std::size_t kDescriptorsPerMessage = 128;  // the kernel takes at most 253
 constexpr int kSliceMs = 200;
+constexpr int kCrowdedMs = 1;
 
 /// What a member says on arrival, with its descriptor attached when it offers one.
 struct Greeting {
@@ -66,7 +67,27 @@ bool is_same_secret(const std::array<unsigned char, 16>& a,
   return difference == 0;
 }
 
-Status send_message(int socket, const void* data, std::size_t bytes, const std::vector<int>& fds) {
+class Deadline {
+ public:
+  explicit Deadline(double seconds)
+      : end_(device::now_ns() + static_cast<std::uint64_t>(seconds * 1e9)) {}
+  bool passed() const { return device::now_ns() >= end_; }
+
+ private:
+  std::uint64_t end_;
+};
+
+/// The kernel lets an ordinary user have no more descriptors under way than RLIMIT_NOFILE; they
+/// become fewer as the other members read theirs.
+bool may_send_later(int error, const Deadline& deadline) {
+  if (error == EINTR) return true;
+  if (error != ETOOMANYREFS || deadline.passed()) return false;
+  ::poll(nullptr, 0, kCrowdedMs);
+  return true;
+}
+
+Status send_message(int socket, const void* data, std::size_t bytes, const std::vector<int>& fds,
+                    const Deadline& deadline) {
   iovec part{const_cast<void*>(data), bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))];
   msghdr message{};
@@ -84,7 +105,7 @@ Status send_message(int socket, const void* data, std::size_t bytes, const std::
   ssize_t sent;
   do {
     sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+  } while (sent < 0 && may_send_later(errno, deadline));
   if (sent < 0)
     return fail_errno(errno, "sending memory descriptors to a peer of this node failed");
   if (static_cast<std::size_t>(sent) != bytes) {
@@ -122,7 +143,7 @@ bool receive_message(int socket, void* data, std::size_t bytes, std::vector<Uniq
   return !cut && static_cast<std::size_t>(got) == bytes;
 }
 
-Status answer(int socket, const std::vector<DescriptorOffer>& offers) {
+Status answer(int socket, const std::vector<DescriptorOffer>& offers, const Deadline& deadline) {
   const int total = static_cast<int>(offers.size());
   for (int first = 0; first < total;) {
     AnswerPart part{};
@@ -136,21 +157,11 @@ Status answer(int socket, const std::vector<DescriptorOffer>& offers) {
       part.entries[i] = {offer.size, offer.present ? 1u : 0u, offer.fd.valid() ? 1u : 0u};
       if (offer.fd.valid()) fds.push_back(offer.fd.get());
     }
-    GIMLET_TRY(send_message(socket, &part, sizeof part, fds));
+    GIMLET_TRY(send_message(socket, &part, sizeof part, fds, deadline));
     first += part.count;
   }
   return {};
 }
-
-class Deadline {
- public:
-  explicit Deadline(double seconds)
-      : end_(device::now_ns() + static_cast<std::uint64_t>(seconds * 1e9)) {}
-  bool passed() const { return device::now_ns() >= end_; }
-
- private:
-  std::uint64_t end_;
-};
 
 bool is_hopeless(const ExchangeLimits& limits) {
   return limits.hopeless && limits.hopeless();
@@ -290,7 +301,7 @@ Status DescriptorLeader::serve(int members, DescriptorOffer own, const ExchangeL
   }
   for (std::size_t m = 1; m < connections.size(); ++m) {
     // A member that died after its greeting is noticed by whoever talks to it next.
-    if (connections[m].valid()) (void)answer(connections[m].get(), offers);
+    if (connections[m].valid()) (void)answer(connections[m].get(), offers, deadline);
   }
   return {};
 }
@@ -314,11 +325,11 @@ Status exchange_with_leader(const ExchangeTicket& ticket, int member, int member
   const Greeting greeting{kMagic, member, own.size, own.fd.valid() ? 1u : 0u, ticket.secret};
   std::vector<int> fds;
   if (own.fd.valid()) fds.push_back(own.fd.get());
-  GIMLET_TRY(send_message(socket.get(), &greeting, sizeof greeting, fds));
+  const Deadline deadline(limits.seconds);
+  GIMLET_TRY(send_message(socket.get(), &greeting, sizeof greeting, fds, deadline));
 
   offers.clear();
   offers.resize(static_cast<std::size_t>(members));
-  const Deadline deadline(limits.seconds);
   for (int received = 0; received < members;) {
     if (!wait_readable(socket.get(), kSliceMs)) {
       if (is_hopeless(limits))

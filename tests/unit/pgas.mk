@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += %D%/random.h %D%/suite.h
+
+check_PROGRAMS += %D%/offset_allocator_test
+TESTS += %D%/offset_allocator_test
+%C%_offset_allocator_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_offset_allocator_test_LDADD = $(UNIT_TEST_LIBS)
+%C%_offset_allocator_test_SOURCES = %D%/offset_allocator_test.cc
+
+check_PROGRAMS += %D%/descriptor_exchange_test
+TESTS += %D%/descriptor_exchange_test
+%C%_descriptor_exchange_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_descriptor_exchange_test_LDADD = $(UNIT_TEST_LIBS)
+%C%_descriptor_exchange_test_SOURCES = %D%/descriptor_exchange_test.cc
