@@ -30,3 +30,4 @@ if HAVE_CHECK
 include %D%/unit/ucx.mk
 include %D%/unit/pgas.mk
 endif
+include %D%/conformance/local.mk

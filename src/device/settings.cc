@@ -122,6 +122,8 @@ bool parse(SettingType type, const char* allowed, std::string_view text, void* o
       return parse_bytes(text, *static_cast<std::uint64_t*>(out));
     case SettingType::kSeconds:
       return parse_seconds(text, *static_cast<double*>(out));
+    case SettingType::kPositiveSeconds:
+      return parse_seconds(text, *static_cast<double*>(out)) && *static_cast<double*>(out) > 0;
     case SettingType::kCount:
       return parse_count(text, *static_cast<std::uint64_t*>(out));
     case SettingType::kPresence:
@@ -160,8 +162,9 @@ std::vector<std::string> unknown_names() {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
     if (!name.starts_with("GIMLET_") && !name.starts_with("GIN_")) continue;
-    // Set by our own launcher, for its own children or for itself.
+    // Set by our own launcher, for its own children or for itself, and by the tests.
     if (name == "GIMLET_LAUNCHER" || name.starts_with("GIMLET_OSHRUN_")) continue;
+    if (name.starts_with("GIMLET_TEST_")) continue;
     bool known = false;
     for (const SettingInfo& info : setting_table()) known = known || name == info.name;
     if (!known) unknown.emplace_back(name);

@@ -11,7 +11,14 @@
 /// Settings come from the environment, are declared once in settings.def, and are read once.
 namespace gimlet::device {
 
-enum class SettingType : unsigned char { kBytes, kSeconds, kCount, kPresence, kChoice };
+enum class SettingType : unsigned char {
+  kBytes,
+  kSeconds,
+  kPositiveSeconds,
+  kCount,
+  kPresence,
+  kChoice
+};
 
 template <SettingType>
 struct SettingValue;
@@ -21,6 +28,10 @@ struct SettingValue<SettingType::kBytes> {
 };
 template <>
 struct SettingValue<SettingType::kSeconds> {
+  using type = double;
+};
+template <>
+struct SettingValue<SettingType::kPositiveSeconds> {
   using type = double;
 };
 template <>

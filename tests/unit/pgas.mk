@@ -12,3 +12,15 @@ TESTS += %D%/descriptor_exchange_test
 %C%_descriptor_exchange_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
 %C%_descriptor_exchange_test_LDADD = $(UNIT_TEST_LIBS)
 %C%_descriptor_exchange_test_SOURCES = %D%/descriptor_exchange_test.cc
+
+check_PROGRAMS += %D%/settings_test
+TESTS += %D%/settings_test
+%C%_settings_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_settings_test_LDADD = $(UNIT_TEST_LIBS)
+%C%_settings_test_SOURCES = %D%/settings_test.cc
+
+check_PROGRAMS += %D%/host_memory_test
+TESTS += %D%/host_memory_test
+%C%_host_memory_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_host_memory_test_LDADD = $(UNIT_TEST_LIBS)
+%C%_host_memory_test_SOURCES = %D%/host_memory_test.cc
