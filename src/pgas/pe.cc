@@ -284,6 +284,7 @@ void Pe::finalize() {
   quiet("shmem_finalize");
   sync("shmem_finalize");
   if (--init_count_ > 0) return;
+  settle("shmem_finalize");
   initialized_.store(false, std::memory_order_release);
   stop();
 }

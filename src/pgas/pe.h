@@ -111,6 +111,9 @@ class Pe {
   void quiet(const char* call);
   /// Returns when every PE has called it (dissemination, log2(size) rounds).
   void sync(const char* call);
+  /// The last meeting: afterwards no PE waits for a message any more, so transports may be taken
+  /// down in any order.
+  void settle(const char* call);
 
   /// Waits until `done()` is true, serving the transport. `what` is for the report of a long wait.
   template <class Done, class What>
@@ -149,6 +152,8 @@ class Pe {
   void count_cores();
   void stop();
   TransportOwner::Lookup find_blob(int pe, std::vector<std::byte>& blob, Status& why);
+  template <class Tell>
+  void disseminate(const char* call, ControlArea::Flag* heard, std::uint64_t epoch, Tell tell);
   void check_peers(const char* call);
   void report_wait(const char* call, std::uint64_t waited_ns, const std::string& what);
 

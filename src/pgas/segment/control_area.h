@@ -16,7 +16,7 @@ namespace gimlet::pgas {
 /// sleeps on the doorbell. `transport_state`, `blob`: the owner; the blob is complete before the
 /// state is stored as kReady with release, read with acquire. `cpus`: the owner, before memory is
 /// exchanged. `sync_flags[k]`: one partner a round, ascending epochs, reached by whichever
-/// transport leads there. `mailbox`: the owner, between two barriers.
+/// transport leads there. `exit_flags`: the same at the end of the job, always by stores. `mailbox`: the owner, between two barriers.
 struct ControlArea {
   static constexpr std::size_t kBlobBytes = 8192;
   static constexpr std::size_t kMailboxBytes = 4096;
@@ -33,6 +33,7 @@ struct ControlArea {
   std::uint32_t blob_bytes;
   alignas(64) cpu_set_t cpus;
   alignas(64) Flag sync_flags[kSyncRounds];
+  alignas(64) Flag exit_flags[kSyncRounds];
   alignas(64) std::byte blob[kBlobBytes];
   alignas(64) std::byte mailbox[kMailboxBytes];
 };
