@@ -62,9 +62,8 @@ std::vector<Domain> cores_of(hwloc_topology_t topology) {
 std::vector<unsigned long> mask_of(hwloc_const_bitmap_t cpus) {
   std::vector<unsigned long> mask;
   const int words = hwloc_bitmap_nr_ulongs(cpus);
-  for (int i = 0; i < words; ++i) {
-    mask.push_back(hwloc_bitmap_to_ith_ulong(cpus, static_cast<unsigned>(i)));
-  }
+  mask.resize(static_cast<std::size_t>(words));
+  hwloc_bitmap_to_ulongs(cpus, static_cast<unsigned>(words), mask.data());
   return mask;
 }
 
