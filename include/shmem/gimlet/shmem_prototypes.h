@@ -72,7 +72,7 @@ void SHMEM_I_(free)(void *ptr);
 /* Changes the size, keeping the contents up to the smaller size; may move. On failure NULL, the block stays. Barriers. */
 void *SHMEM_I_(realloc)(void *ptr, size_t size);
 
-/* ---- Remote memory access (9.6, 9.7). Since 0.1. ----
+/* ---- Remote memory access (9.6). Since 0.1. ----
  *
  * dest of put and source of get are symmetric; the other side is any local memory. nelems elements (bits of the
  * number in the name for sized forms, bytes for mem), 0 allowed with any pointers. Buffers must not overlap.
@@ -112,7 +112,7 @@ void SHMEM_I_(getmem)(void *dest, const void *source, size_t nelems, int pe);
 void SHMEM_I_(putmem_nbi)(void *dest, const void *source, size_t nelems, int pe);
 void SHMEM_I_(getmem_nbi)(void *dest, const void *source, size_t nelems, int pe);
 
-/* ---- Signals (9.10). Since 0.1. ----
+/* ---- Signals (9.8). Since 0.1. ----
  *
  * A put with signal updates the 8-byte symmetric word sig_addr of PE `pe` (SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD
  * of `signal`) after its own payload is visible there, zero elements included; earlier puts are not covered.
@@ -130,7 +130,7 @@ uint64_t SHMEM_I_(signal_fetch)(const uint64_t *sig_addr);
 /* Waits until this PE's word compares as asked (SHMEM_CMP_*); returns the value that did. Acquire. */
 uint64_t SHMEM_I_(signal_wait_until)(uint64_t *sig_addr, int cmp, uint64_t cmp_value);
 
-/* ---- Atomic memory operations (9.8). Since 0.1. ----
+/* ---- Atomic memory operations (9.7). Since 0.1. ----
  *
  * On one element of symmetric memory, aligned to its size, of PE `pe`. Operations of the same type on the same word
  * exclude each other, from any PE. Fetching forms return the value before the update and have completed on return; the
@@ -180,7 +180,7 @@ SHMEM_I_AMO_STD(SHMEM_I_P2P, )
 SHMEM_I_P2P_SHORT(SHMEM_I_P2P, )
 #undef SHMEM_I_P2P
 
-/* ---- Ordering (9.12) and collectives over all PEs (9.9). Since 0.1. ---- */
+/* ---- Ordering (9.12) and collectives over all PEs (9.10). Since 0.1. ---- */
 
 /* Orders puts, updates and signals of this PE issued before it ahead of those issued after it, per target PE. */
 void SHMEM_I_(fence)(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenSHMEM 1.6, 9.8: atomic memory operations.
+// OpenSHMEM 1.6, 9.7: atomic memory operations.
 //
 // On the direct transport an update is a lock-prefixed instruction on the peer's memory; through
 // another transport it is one at the target, so both exclude each other. All are sequentially

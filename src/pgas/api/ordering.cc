@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenSHMEM 1.6, 9.12 and the collectives over all PEs of 9.9.
+// OpenSHMEM 1.6, 9.12 and the collectives over all PEs of 9.10.
 #include "pgas/api/export.h"
 #include "pgas/pe.h"
 

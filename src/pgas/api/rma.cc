@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenSHMEM 1.6, 9.6 and 9.7: remote memory access, blocking and not.
+// OpenSHMEM 1.6, 9.6: remote memory access, blocking and not.
 #include <cstddef>
 #include <cstring>
 

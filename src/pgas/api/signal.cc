@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenSHMEM 1.6, 9.10: put with signal and signal operations.
+// OpenSHMEM 1.6, 9.8: put with signal and signal operations.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
