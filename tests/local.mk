@@ -11,6 +11,9 @@ LOG_COMPILER = $(srcdir)/%D%/run-launched
 AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHRUN; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; MPICC='$(MPICC)'; export MPICC; \
 	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
+if SANITIZE
+AM_TESTS_ENVIRONMENT += GIMLET_TEST_PATIENCE=4; export GIMLET_TEST_PATIENCE;
+endif
 EXTRA_DIST += %D%/run-launched
 
 # Checks of the sources themselves.
