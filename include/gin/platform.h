@@ -12,8 +12,8 @@
 ///
 /// What is different on the executor:
 /// - A thread runs until it hands over. __syncthreads, __syncwarp, the warp exchanges, __nanosleep,
-///   __threadfence*, and atomic operations that see the same value again do so; a plain spin on a
-///   volatile variable does not, and never ends if the awaited store comes from its own block.
+///   and, now and then, __threadfence* and atomic operations do so; a plain spin on a volatile
+///   variable does not, and never ends if the awaited store comes from its own block.
 /// - Each thread counts as converged with itself only: __activemask() is the caller's own lane.
 /// - Shared memory is declared with GIN_SHARED and GIN_DYNAMIC_SHARED instead of __shared__.
 

@@ -33,7 +33,7 @@ void Backoff::step() {
   ++looks_;
   // Acquire pairs with set_fiber_yield: the executor's state is complete before its hook is seen.
   if (const FiberYield hook = fiber_yield.load(std::memory_order_acquire);
-      hook != nullptr && hook()) {
+      hook != nullptr && hook(looks_ == 1)) {
     if (looks_ % kClockEvery == 0) {
       const std::uint64_t now = now_ns();
       if (started_ns_ == 0) started_ns_ = now;

@@ -27,8 +27,8 @@ class Backoff {
 void set_oversubscribed(bool on);
 
 /// The executor installs this once: yields the calling fiber and returns true, or returns false
-/// when the caller is no fiber.
-using FiberYield = bool (*)();
+/// when the caller is no fiber. `first_look`: a new wait begins.
+using FiberYield = bool (*)(bool first_look);
 void set_fiber_yield(FiberYield hook);
 
 }  // namespace gimlet::device

@@ -62,9 +62,12 @@ GIN_EXEC_API const gin_exec_thread* gin_exec_here(void);
 GIN_EXEC_API int gin_exec_wait(const void* word, uint64_t seen);
 /* A step that has nothing to compare: __nanosleep and the like. */
 GIN_EXEC_API int gin_exec_yield(void);
-/* After an atomic load or read-modify-write of user code: hands over only if the thread looks again
-   at what it saw the last time, or now and then. A no-op on host threads. */
+/* After an atomic operation of user code that may be a turn of a spin: a load, a failed
+   compare-exchange, an exchange. Hands over if the thread saw the same at the same place the last
+   time, and now and then. A no-op on host threads. */
 GIN_EXEC_API void gin_exec_look(const void* word, uint64_t seen);
+/* After any other atomic operation or fence: hands over now and then. A no-op on host threads. */
+GIN_EXEC_API void gin_exec_touch(void);
 
 /* What a thread waits for. Strings must outlive the kernel (literals). */
 typedef struct gin_exec_note {

@@ -148,7 +148,7 @@ inline void fence() {
 #else
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
-  gin_exec_look(nullptr, 0);
+  gin_exec_touch();
 }
 
 template <class T, class Update>
@@ -181,8 +181,8 @@ T fetch_add(T* word, T value, memory_order order) {
 
 }  // namespace impl
 
-/// cuda::atomic_ref for the executor; every scope is the whole system. A load or read-modify-write
-/// that sees the same value again hands over to other threads, so that a spin makes progress.
+/// cuda::atomic_ref for the executor; every scope is the whole system. An operation that may be a
+/// turn of a spin hands over to other threads, so that they make progress.
 template <class T, thread_scope Scope = thread_scope_system>
 class atomic_ref {
   static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8,
@@ -219,33 +219,37 @@ class atomic_ref {
     return compare_exchange_strong(expected, desired, success, failure);
   }
   T fetch_add(T value, memory_order order = memory_order_seq_cst) const {
-    return look(impl::fetch_add(word_, value, order));
+    return touch(impl::fetch_add(word_, value, order));
   }
   T fetch_sub(T value, memory_order order = memory_order_seq_cst) const {
-    return look(
+    return touch(
         impl::update(word_, order, [value](T seen) { return static_cast<T>(seen - value); }));
   }
   T fetch_and(T value, memory_order order = memory_order_seq_cst) const {
-    return look(__atomic_fetch_and(word_, value, impl::builtin_order(order)));
+    return touch(__atomic_fetch_and(word_, value, impl::builtin_order(order)));
   }
   T fetch_or(T value, memory_order order = memory_order_seq_cst) const {
-    return look(__atomic_fetch_or(word_, value, impl::builtin_order(order)));
+    return touch(__atomic_fetch_or(word_, value, impl::builtin_order(order)));
   }
   T fetch_xor(T value, memory_order order = memory_order_seq_cst) const {
-    return look(__atomic_fetch_xor(word_, value, impl::builtin_order(order)));
+    return touch(__atomic_fetch_xor(word_, value, impl::builtin_order(order)));
   }
   T fetch_min(T value, memory_order order = memory_order_seq_cst) const {
-    return look(
+    return touch(
         impl::update(word_, order, [value](T seen) { return value < seen ? value : seen; }));
   }
   T fetch_max(T value, memory_order order = memory_order_seq_cst) const {
-    return look(
+    return touch(
         impl::update(word_, order, [value](T seen) { return seen < value ? value : seen; }));
   }
 
  private:
   T look(T seen) const {
     gin_exec_look(word_, impl::fingerprint(seen));
+    return seen;
+  }
+  T touch(T seen) const {
+    gin_exec_touch();
     return seen;
   }
 
