@@ -24,7 +24,11 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/segment/descriptor_exchange.cc %D%/segment/descriptor_exchange.h \
 	%D%/segment/offset_allocator.cc %D%/segment/offset_allocator.h \
 	%D%/transport/transport.h \
+	%D%/transport/ucx_lanes.cc \
 	%D%/transport/ucx_memory.cc %D%/transport/ucx_memory.h \
+	%D%/transport/ucx_operation.cc %D%/transport/ucx_operation.h \
+	%D%/transport/ucx_requests.cc \
+	%D%/transport/ucx_serve.cc \
 	%D%/transport/ucx_transport.cc %D%/transport/ucx_transport.h \
 	%D%/transport/ucx_wire.cc %D%/transport/ucx_wire.h \
 	%D%/transport/ucx_worker.cc %D%/transport/ucx_worker.h \

@@ -19,12 +19,13 @@ inline constexpr unsigned kMessageId = 1;
 enum class MessageKind : std::uint8_t {
   kPut = 1,    // payload to (segment, offset)
   kUpdate,     // word at (segment, offset); no reply
-  kGet,        // never sent: names a refused get
   kFetch,      // like kUpdate, the old value comes back as kValue
   kPutSignal,  // payload to (segment, offset), then the word at (word_segment, word_offset)
+  kRead,       // `bytes` at (segment, offset) come back: up to a word as kValue, more as kData
   kAskDone,    // everything of this source before it is done: kDone comes back
   kValue,      // reply: `operand` is the value
-  kDone,       // reply: `refused` of kAskDone's messages were refused, the first one described
+  kData,       // reply: payload for `offset` of the result
+  kDone,       // reply: the messages before kAskDone are done; `refused` tells whether all were
 };
 
 /// A message's header. The target trusts none of it.
@@ -36,7 +37,7 @@ struct MessageHeader {
   std::int32_t source;   // rank of the sender
   std::uint16_t segment;
   std::uint16_t word_segment;
-  std::uint32_t bytes;  // of payload; in a refusal the bytes asked for
+  std::uint32_t bytes;  // of payload, or asked for
   std::uint64_t offset;
   std::uint64_t operand;      // in a refusal the size of the segment
   std::uint64_t word_offset;  // kFetch and kUpdate: the value to compare with

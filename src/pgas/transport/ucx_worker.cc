@@ -7,10 +7,12 @@
 #include <sys/timerfd.h>
 #include <ucs/debug/debug.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 namespace gimlet::pgas::ucx {
 namespace {
@@ -18,17 +20,44 @@ namespace {
 // How long the sleeping thread leaves the worker to callers that are polling it anyway.
 constexpr long kNapNs = 500'000;
 
-struct Setting {
+// Unless the user says otherwise: System V segments outlive a killed job; CMA needs ptrace rights
+// between the PEs, which containers deny, and serves none of our requests.
+constexpr const char* kDefaultTls = "^sysv,cma";
+
+bool set_by_user(const std::string& name) {
+  return ::getenv(("UCX_" + name).c_str()) != nullptr;
+}
+
+/// Whether the list `tls` (the form of UCX_TLS) lets the shared memory transport `name` in.
+bool admits(std::string_view tls, std::string_view name) {
+  const bool all_but = tls.starts_with('^');
+  if (all_but) tls.remove_prefix(1);
+  bool named = false;
+  while (!tls.empty()) {
+    const std::string_view word = tls.substr(0, tls.find(','));
+    named = named || word == name || word == "all" || word == "sm" || word == "shm" || word == "mm";
+    tls.remove_prefix(std::min(tls.size(), word.size() + 1));
+  }
+  return named != all_but;
+}
+
+/// A setting of UCX's shared memory transports. The user can give it for one or for all of them.
+struct MemorySetting {
   const char* name;
   const char* value;
 };
 
-// What differs from UCX's defaults, and why. The user's environment wins over each.
-constexpr Setting kSettings[] = {
-    // System V segments outlive a killed job. CMA needs ptrace rights between the PEs, which
-    // containers deny, and serves none of our messages.
-    {"TLS", "^sysv,cma"},
+constexpr MemorySetting kMemorySettings[] = {
+    // Endpoints with error handling are served only when told so.
+    {"ERROR_HANDLING", "y"},
 };
+
+void modify(ucp_config_t* config, const MemorySetting& setting) {
+  for (const char* transport : {"MM_", "POSIX_", "SYSV_"})
+    if (set_by_user(std::string(transport) + setting.name)) return;
+  // A release of UCX without the setting has nothing that it would change.
+  (void)ucp_config_modify(config, (std::string("MM_") + setting.name).c_str(), setting.value);
+}
 
 // UCX installs crash handlers when it is loaded, before anybody could ask it not to; a program's
 // own crash must stay its own.
@@ -44,6 +73,21 @@ void release_crash_signals() {
     if (handler.dli_fbase == ucs.dli_fbase) ucs_debug_disable_signal(number);
   }
 }
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 Status ucx_error(ucs_status_t status, const char* doing) {
   return fail(Code::kSystem, "UCX could not {}: {}", doing, ucs_status_string(status));
@@ -69,10 +113,12 @@ Status Worker::open_context() {
   ucp_config_t* config = nullptr;
   if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return ucx_error(status, "read its settings");
-  for (const Setting& setting : kSettings) {
-    if (::getenv((std::string("UCX_") + setting.name).c_str()) != nullptr) continue;
-    // A release of UCX without the setting also has nothing that it would change.
-    (void)ucp_config_modify(config, setting.name, setting.value);
+  if (!set_by_user("TLS")) (void)ucp_config_modify(config, "TLS", kDefaultTls);
+  const char* chosen = ::getenv("UCX_TLS");
+  const std::string_view tls = chosen != nullptr ? chosen : kDefaultTls;
+  // UCX warns about settings of transports that it doesn't open.
+  if (admits(tls, "posix") || admits(tls, "sysv")) {
+    for (const MemorySetting& setting : kMemorySettings) modify(config, setting);
   }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -82,19 +128,23 @@ Status Worker::open_context() {
   ucp_config_release(config);
   if (status == UCS_OK) return {};
   context_ = nullptr;
-  const char* transports = ::getenv("UCX_TLS");
-  return fail(Code::kSystem, "UCX could not start with UCX_TLS= {} : {}",
-              transports != nullptr ? transports : kSettings[0].value, ucs_status_string(status));
+  return fail(Code::kSystem, "UCX could not start with UCX_TLS= {} : {}", tls,
+              ucs_status_string(status));
 }
 
 Status Worker::open_worker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  if (const ucs_status_t status = ucp_worker_create(context_, &params, &worker_);
-      status != UCS_OK) {
+  ucs_status_t made = UCS_OK;
+  {
+    // UCX's own thread must not take the program's signals.
+    const SignalsBlocked blocked;
+    made = ucp_worker_create(context_, &params, &worker_);
+  }
+  if (made != UCS_OK) {
     worker_ = nullptr;
-    return ucx_error(status, "make a worker");
+    return ucx_error(made, "make a worker");
   }
   ucp_worker_attr_t attributes{};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
@@ -127,19 +177,40 @@ Status Worker::open_events() {
 
 Status Worker::map_segments(std::span<const LocalSegment> segments) {
   for (const LocalSegment& segment : segments) {
-    ucp_mem_map_params_t params{};
-    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-                        UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-    params.address = segment.base;
-    params.length = segment.size;
-    // A big heap is not populated by start-up.
-    params.flags = UCP_MEM_MAP_NONBLOCK;
     ucp_mem_h memory = nullptr;
-    if (const ucs_status_t status = ucp_mem_map(context_, &params, &memory); status != UCS_OK)
-      return fail(Code::kSystem, "UCX could not register {} bytes of symmetric memory: {}",
-                  segment.size, ucs_status_string(status));
+    GIMLET_TRY(map(segment.base, segment.size, memory));
     mapped_.push_back(memory);
   }
+  // UCX registers an empty region nowhere.
+  ucp_mem_h nothing = nullptr;
+  GIMLET_TRY(map(nullptr, 0, nothing));
+  Status packed = pack(nothing, empty_key_);
+  ucp_mem_unmap(context_, nothing);
+  return packed;
+}
+
+Status Worker::map(std::byte* base, std::size_t bytes, ucp_mem_h& memory) {
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+  params.address = base;
+  params.length = bytes;
+  params.flags = UCP_MEM_MAP_NONBLOCK;  // a big heap is not populated by start-up
+  const ucs_status_t status = ucp_mem_map(context_, &params, &memory);
+  if (status == UCS_OK) return {};
+  return fail(Code::kSystem, "UCX could not register {} bytes of symmetric memory: {}", bytes,
+              ucs_status_string(status));
+}
+
+Status Worker::pack(ucp_mem_h memory, std::vector<std::byte>& key) const {
+  void* packed = nullptr;
+  std::size_t length = 0;
+  if (const ucs_status_t status = ucp_rkey_pack(context_, memory, &packed, &length);
+      status != UCS_OK)
+    return ucx_error(status, "pack a remote key");
+  const auto* first = static_cast<const std::byte*>(packed);
+  key.assign(first, first + length);
+  ucp_rkey_buffer_release(packed);
   return {};
 }
 
@@ -154,14 +225,10 @@ Status Worker::describe(std::span<const LocalSegment> segments, Blob& blob) cons
   ucp_worker_release_address(worker_, address);
 
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    void* key = nullptr;
-    if (const ucs_status_t status = ucp_rkey_pack(context_, mapped_[i], &key, &length);
-        status != UCS_OK)
-      return ucx_error(status, "pack a remote key");
-    const auto* bytes = static_cast<const std::byte*>(key);
-    blob.segments.push_back({reinterpret_cast<std::uint64_t>(segments[i].base), segments[i].size,
-                             std::vector<std::byte>(bytes, bytes + length)});
-    ucp_rkey_buffer_release(key);
+    RemoteSegment& described = blob.segments.emplace_back();
+    described.base = reinterpret_cast<std::uint64_t>(segments[i].base);
+    described.size = segments[i].size;
+    GIMLET_TRY(pack(mapped_[i], described.key));
   }
   return {};
 }

@@ -33,6 +33,8 @@ class Worker {
   /// Payload that surely travels in one piece with a header, so that messages of an endpoint are
   /// handled in the order they were sent.
   std::size_t message_limit() const { return message_limit_; }
+  /// The packed key of memory that no network reaches without its owner's CPU.
+  const std::vector<std::byte>& empty_key() const { return empty_key_; }
   Status describe(std::span<const LocalSegment> segments, Blob& blob) const;
 
   /// Wake-up, for one sleeping thread. event_fd() is readable when the worker has events or, after
@@ -49,10 +51,13 @@ class Worker {
   Status open_worker();
   Status open_events();
   Status map_segments(std::span<const LocalSegment> segments);
+  Status map(std::byte* base, std::size_t bytes, ucp_mem_h& memory);
+  Status pack(ucp_mem_h memory, std::vector<std::byte>& key) const;
 
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<ucp_mem_h> mapped_;
+  std::vector<std::byte> empty_key_;
   std::size_t message_limit_ = 0;
   UniqueFd epoll_;
   UniqueFd timer_;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pgas/transport/ucx_operation.h"
+
+namespace gimlet::pgas::ucx {
+
+Operation& OperationPool::take(OperationKind kind, Lane* lane, bool awaited) {
+  if (unused_.empty()) {
+    Operation& made = all_.emplace_back();
+    made.index = static_cast<std::uint32_t>(all_.size() - 1);
+    made.transport = &transport_;
+    unused_.push_back(&made);
+  }
+  Operation& op = *unused_.back();
+  unused_.pop_back();
+  ++in_use_;
+  op.kind = kind;
+  op.lane = lane;
+  op.awaited = awaited;
+  op.finished = false;
+  op.posted = true;
+  op.source_free = true;
+  op.whole = nullptr;
+  op.result = nullptr;
+  op.parts = 0;
+  op.signal_sequence = 0;
+  op.stage = Operation::Stage::kPut;
+  return op;
+}
+
+void OperationPool::give_back(Operation& op) {
+  op.error = {};
+  ++op.generation;
+  --in_use_;
+  unused_.push_back(&op);
+}
+
+Operation* OperationPool::find(std::uint64_t ticket) {
+  const auto index = static_cast<std::uint32_t>(ticket);
+  if (index >= all_.size() || all_[index].ticket() != ticket) return nullptr;
+  return all_[index].finished ? nullptr : &all_[index];
+}
+
+void Lane::link(Operation& op) {
+  op.before = open.before;
+  op.after = &open;
+  op.before->after = &op;
+  open.before = &op;
+  op.linked = true;
+  if (op.kind == OperationKind::kPutSignal) ++put_signals;
+}
+
+void Lane::unlink(Operation& op) {
+  if (!op.linked) return;
+  op.before->after = op.after;
+  op.after->before = op.before;
+  op.linked = false;
+  if (op.kind == OperationKind::kPutSignal) --put_signals;
+}
+
+}  // namespace gimlet::pgas::ucx

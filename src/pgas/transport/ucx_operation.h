@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_PGAS_TRANSPORT_UCX_OPERATION_H
+#define GIMLET_PGAS_TRANSPORT_UCX_OPERATION_H
+
+#include <ucp/api/ucp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "device/status.h"
+#include "pgas/transport/ucx_wire.h"
+
+namespace gimlet::pgas::ucx {
+
+class UcxTransport;
+struct Lane;
+
+enum class OperationKind : std::uint8_t {
+  kMessage,    // an active message, over when its source may be reused
+  kFetch,      // an active message whose answer is one value
+  kRead,       // an active message whose answer is data
+  kPut,        // UCP's put
+  kGet,        // UCP's get
+  kFlush,      // UCP's flush of the endpoint
+  kPutSignal,  // UCP's put, then a flush, then the signal as a message
+  kTransfer,   // the whole of several messages or reads
+};
+
+/// A request in flight, from a pool. It is recycled when it is finished, no UCX request refers to
+/// it, no part of it is open and nobody waits for it.
+struct Operation {
+  enum class Stage : std::uint8_t { kPut, kFlush, kSignal, kAcknowledge };
+
+  Operation* before = nullptr;  // in the lane's list of open operations, in order of sequence
+  Operation* after = nullptr;
+  UcxTransport* transport = nullptr;
+  Lane* lane = nullptr;  // null: a reply
+  Operation* whole = nullptr;
+  std::uint64_t sequence = 0;
+  std::uint64_t flush_sequence = 0;   // kFlush, kPutSignal: what the flush covers
+  std::uint64_t signal_sequence = 0;  // kPutSignal: number of the signal's message, 0 before
+  std::byte* result = nullptr;        // kFetch, kRead; null when nobody wants it any more
+  std::uint32_t bytes = 0;            // kFetch, kRead: of the result
+  std::uint32_t missing = 0;          // kRead: bytes that have not arrived
+  std::uint32_t parts = 0;            // kTransfer: open parts
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  std::uint16_t requests = 0;  // UCX requests that refer to this operation
+  OperationKind kind = OperationKind::kMessage;
+  Stage stage = Stage::kPut;  // kPutSignal
+  bool posted = true;         // kTransfer: all parts are posted
+  bool unsent = false;        // its UCX request moves only by progress
+  bool linked = false;
+  bool finished = false;
+  bool awaited = false;
+  bool source_free = true;  // kPutSignal: the payload has left
+  MessageHeader header{};   // stays in place while UCX sends it
+  Status error;
+
+  /// Names this use of the operation: an answer to an earlier use finds nobody.
+  std::uint64_t ticket() const { return std::uint64_t{generation} << 32 | index; }
+};
+
+class OperationPool {
+ public:
+  explicit OperationPool(UcxTransport& transport) : transport_(transport) {}
+
+  Operation& take(OperationKind kind, Lane* lane, bool awaited);
+  void give_back(Operation& op);
+  Operation* find(std::uint64_t ticket);
+  std::uint32_t in_use() const { return in_use_; }
+
+ private:
+  UcxTransport& transport_;
+  std::deque<Operation> all_;
+  std::vector<Operation*> unused_;
+  std::uint32_t in_use_ = 0;
+};
+
+/// What this PE knows of one peer. Made at first contact.
+struct Lane {
+  enum class State : std::uint8_t { kCold, kResolving, kReady, kFailed };
+  struct Remote {
+    std::uint64_t base;
+    std::uint64_t size;
+    ucp_rkey_h key;
+    bool native;  // UCX reaches it without the target's CPU
+  };
+
+  Lane(UcxTransport& owner, int peer) : transport(owner), pe(peer) {
+    open.before = open.after = &open;
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  void link(Operation& op);
+  void unlink(Operation& op);
+  bool nothing_open() const { return open.after == &open; }
+
+  UcxTransport& transport;
+  const int pe;
+  std::atomic<State> state{State::kCold};
+  bool heard = false;  // the peer has answered once
+  bool dirty = false;  // in the list that quiet walks
+  ucp_ep_h endpoint = nullptr;
+  std::vector<Remote> remote;
+  Operation open;                 // head of the list, oldest first
+  std::uint32_t put_signals = 0;  // open operations of kind kPutSignal
+  // Sequence numbers: the last message that wants an acknowledgement, up to where one was asked
+  // for, up to where it came; the same for UCP's puts and flushes.
+  std::uint64_t last_message = 0;
+  std::uint64_t asked_to = 0;
+  std::uint64_t acknowledged_to = 0;
+  std::uint64_t last_put = 0;
+  std::uint64_t flushing_to = 0;
+  std::uint64_t flushed_to = 0;
+  std::string why_failed;
+
+  bool is(State wanted) const { return state.load(std::memory_order_relaxed) == wanted; }
+};
+
+}  // namespace gimlet::pgas::ucx
+
+#endif
