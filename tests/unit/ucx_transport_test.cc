@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <sys/resource.h>
+
+#include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include "ucx_world.h"
 // After the others: Check defines a macro named fail.
@@ -9,13 +13,32 @@ namespace {
 
 using namespace gimlet;
 using namespace gimlet::pgas;
+using testing::kSecondBytes;
+using testing::kSegmentBytes;
 using testing::Options;
 using testing::Pe;
 using testing::run_pes;
+using ucx::BulkPath;
 
-constexpr const char* kTransports[] = {"posix", "tcp"};
-constexpr std::size_t kSizes[] = {0,    1,    2,    3,    4,    7,     8,     13,     64,     100,
-                                  1000, 4095, 7999, 8100, 8192, 10001, 65537, 262143, 1 << 20};
+/// What most tests run over: both networks, each with both ways to move long transfers.
+struct Path {
+  const char* tls;
+  BulkPath bulk;
+};
+constexpr Path kPaths[] = {{"posix", BulkPath::kAsMessages},
+                           {"tcp", BulkPath::kAsMessages},
+                           {"posix", BulkPath::kNative},
+                           {"tcp", BulkPath::kNative}};
+constexpr int kPathCount = 4;
+constexpr int kNetworkCount = 2;  // the first of kPaths
+
+Options over(int path, int pes = 2) {
+  Options options;
+  options.pes = pes;
+  options.tls = kPaths[path].tls;
+  options.bulk = kPaths[path].bulk;
+  return options;
+}
 
 std::byte pattern(std::size_t i, unsigned seed) {
   return static_cast<std::byte>((i * 31 + i / 251 + seed * 97) & 0xff);
@@ -31,9 +54,18 @@ bool holds(const std::byte* place, std::size_t bytes, unsigned seed) {
   return true;
 }
 
+bool contains(const Status& status, std::string_view words) {
+  return !status.ok() && status.message().find(words) != std::string::npos;
+}
+
+constexpr std::size_t kSizes[] = {0,    1,     2,     3,     4,      7,      8,
+                                  13,   64,    100,   1000,  4095,   7999,   8100,
+                                  8192, 10001, 65536, 65537, 262143, 1 << 20};
+
 void move_all_sizes(Pe& pe) {
   const int peer = pe.rank ^ 1;
   std::vector<std::byte> mine(1 << 20), back(1 << 20);
+  EXPECT(pe.transport->endpoints() == 0);
   unsigned seed = 0;
   for (const std::size_t bytes : kSizes) {
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{5}}) {
@@ -50,26 +82,62 @@ void move_all_sizes(Pe& pe) {
     }
   }
   EXPECT(pe.transport->endpoints() == 1);
-  EXPECT(pe.strangers() == 0);
+  EXPECT(pe.transport->strangers() == 0);
 }
 
 START_TEST(put_and_get_move_all_sizes) {
-  ck_assert_int_eq(run_pes({.pes = 2, .tls = kTransports[_i]}, move_all_sizes), 0);
+  ck_assert_int_eq(run_pes(over(_i), move_all_sizes), 0);
+}
+END_TEST
+
+/// Everybody to everybody and itself, sources in use until quiet.
+void exchange_without_waiting(Pe& pe) {
+  constexpr std::size_t kBytes = 70001;
+  std::vector<std::vector<std::byte>> mine, back;
+  for (int peer = 0; peer < pe.size; ++peer) {
+    mine.emplace_back(kBytes);
+    back.emplace_back(kBytes);
+    const auto seed = static_cast<unsigned>(pe.rank * 16 + peer);
+    fill(mine.back().data(), kBytes, seed);
+    const auto place = static_cast<std::uint64_t>(pe.rank) * kBytes;
+    const std::byte* from = mine.back().data();
+    for (std::size_t i = 0; i < 100; ++i)
+      EXPECT_OK(pe.transport->put_nbi(pe.at(peer, place + i), from + i, 1));
+    EXPECT_OK(pe.transport->put_nbi(pe.at(peer, place + 100), from + 100, kBytes - 100));
+  }
+  EXPECT_OK(pe.transport->quiet());
+  pe.barrier();
+  for (int peer = 0; peer < pe.size; ++peer) {
+    const auto theirs = static_cast<std::size_t>(peer) * kBytes;
+    EXPECT(holds(pe.memory + theirs, kBytes, static_cast<unsigned>(peer * 16 + pe.rank)));
+    const auto place = static_cast<std::uint64_t>(pe.rank) * kBytes;
+    std::byte* to = back[static_cast<std::size_t>(peer)].data();
+    EXPECT_OK(pe.transport->get_nbi(to, pe.at(peer, place), 1));
+    EXPECT_OK(pe.transport->get_nbi(to + 1, pe.at(peer, place + 1), kBytes - 1));
+  }
+  EXPECT_OK(pe.transport->quiet());
+  for (int peer = 0; peer < pe.size; ++peer)
+    EXPECT(back[static_cast<std::size_t>(peer)] == mine[static_cast<std::size_t>(peer)]);
+  EXPECT(pe.transport->endpoints() == pe.size - 1);
+}
+
+START_TEST(quiet_completes_what_does_not_wait) {
+  ck_assert_int_eq(run_pes(over(_i, 3), exchange_without_waiting), 0);
 }
 END_TEST
 
 /// Every update once, with its result, against words that only this test touches.
 template <class Word>
-void update_all(Pe& pe, std::uint64_t offset) {
+void update_all(Pe& pe, int peer, std::uint64_t offset) {
   constexpr unsigned kWidth = sizeof(Word);
-  const int peer = pe.rank ^ 1;
   const RemoteAddress word = pe.at(peer, offset);
+  constexpr Word kUntouched = static_cast<Word>(0x5a5a5a5a5a5a5a5a);
   Word old[2] = {};
   const auto update = [&](AmoOp op, std::uint64_t operand, std::uint64_t compare = 0) {
     old[0] = 0;
-    old[1] = static_cast<Word>(0x5a5a5a5a5a5a5a5a);  // a result is `width` bytes, not more
+    old[1] = kUntouched;  // a result is `width` bytes, not more
     EXPECT_OK(pe.transport->amo(op, kWidth, word, operand, compare, old));
-    EXPECT(old[1] == static_cast<Word>(0x5a5a5a5a5a5a5a5a));
+    EXPECT(old[1] == kUntouched);
     return old[0];
   };
   const Word big = static_cast<Word>(0xfedcba9876543210);
@@ -97,20 +165,22 @@ void update_all(Pe& pe, std::uint64_t offset) {
 }
 
 void update_both_widths(Pe& pe) {
-  update_all<std::uint64_t>(pe, 64);
-  update_all<std::uint32_t>(pe, 128);
-  // The upper half of the second word's neighbourhood was never touched.
+  const auto offset = static_cast<std::uint64_t>(pe.rank) * 256;
+  for (int peer = 0; peer < pe.size; ++peer) {
+    update_all<std::uint64_t>(pe, peer, offset + 64);
+    update_all<std::uint32_t>(pe, peer, offset + 128);
+  }
   pe.barrier();
-  EXPECT(pe.words()[16] == 6);
-  EXPECT(pe.words()[8] == 6);
+  for (std::size_t word = 0; word < 64; ++word)  // the words that were updated, and no other bytes
+    EXPECT(pe.words()[word] == (word % 32 == 8 || word % 32 == 16 ? 6u : 0u));
 }
 
 START_TEST(updates_do_what_they_say_in_both_widths) {
-  ck_assert_int_eq(run_pes({.pes = 2, .tls = kTransports[_i]}, update_both_widths), 0);
+  ck_assert_int_eq(run_pes(over(_i), update_both_widths), 0);
 }
 END_TEST
 
-/// Three PEs add to words of PE 0 while PE 0 adds by itself.
+/// Three PEs add to words of PE 0 while PE 0 adds to them by itself.
 void sum_concurrently(Pe& pe) {
   constexpr int kRounds = 2000;
   std::uint64_t old = 0;
@@ -129,17 +199,532 @@ void sum_concurrently(Pe& pe) {
 }
 
 START_TEST(concurrent_sums_are_exact) {
-  ck_assert_int_eq(run_pes({.pes = 4, .tls = kTransports[_i]}, sum_concurrently), 0);
+  ck_assert_int_eq(run_pes(over(_i, 4), sum_concurrently), 0);
+}
+END_TEST
+
+/// Threads of one PE use the transport at once, the helper serves.
+void share_the_transport(Pe& pe) {
+  constexpr int kThreads = 3;
+  constexpr std::uint64_t kRounds = 300;
+  const auto work = [&pe](std::uint64_t mine) {
+    const int peer = pe.rank ^ 1;
+    const RemoteAddress word = pe.at(peer, mine * 8);
+    std::uint64_t back = 0;
+    for (std::uint64_t i = 1; i <= kRounds; ++i) {
+      EXPECT_OK(pe.transport->put(word, &i, 8));
+      if (i % 16 == 0) EXPECT_OK(pe.transport->fence());
+      EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(peer, 1024), 1, 0, nullptr));
+      EXPECT_OK(pe.transport->quiet());
+      EXPECT_OK(pe.transport->get(&back, word, 8));
+      EXPECT(back == i);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
+  }
+  pe.barrier();
+  EXPECT(pe.word(128).load() == kThreads * kRounds);
+}
+
+START_TEST(threads_share_the_transport) {
+  Options options = over(_i);
+  options.helpers = true;
+  ck_assert_int_eq(run_pes(options, share_the_transport), 0);
+}
+END_TEST
+
+/// The payload is there when its signal is; the second segment holds the signal.
+void signal_after_payload(Pe& pe) {
+  const int peer = pe.rank ^ 1;
+  std::atomic_ref<std::uint64_t> signal(*reinterpret_cast<std::uint64_t*>(pe.second));
+  std::vector<std::byte> mine(1 << 20);
+  unsigned round = 0;
+  for (const std::size_t bytes : {0, 1, 8, 5000, 8143, 8144, 8192, 100003, 1 << 20}) {
+    for (const SignalOp op : {SignalOp::kSet, SignalOp::kAdd, SignalOp::kAdd}) {
+      ++round;
+      fill(mine.data(), bytes, round);
+      const std::uint64_t value = op == SignalOp::kSet ? round : 1;
+      if (round % 2 == 0) {
+        EXPECT_OK(pe.transport->put_signal(pe.at(peer, 3), mine.data(), bytes, pe.at(peer, 0, 1),
+                                           value, op));
+        fill(mine.data(), bytes, round + 1);  // the source may be reused
+      } else {
+        EXPECT_OK(pe.transport->put_signal_nbi(pe.at(peer, 3), mine.data(), bytes,
+                                               pe.at(peer, 0, 1), value, op));
+      }
+      // Acquire: the payload was stored before the signal.
+      pe.await([&] { return signal.load(std::memory_order_acquire) == round; });
+      EXPECT(holds(pe.memory + 3, bytes, round));
+      EXPECT_OK(pe.transport->quiet());
+      pe.barrier();
+    }
+  }
+  const Status refused = pe.transport->put_signal(pe.at(peer, kSegmentBytes - 4), mine.data(), 8,
+                                                  pe.at(peer, 0, 1), 1, SignalOp::kAdd);
+  EXPECT(refused.ok());
+  EXPECT(contains(pe.transport->quiet(), "put of 8 bytes at offset"));
+  pe.barrier();
+  EXPECT(signal.load() == round);
+}
+
+START_TEST(put_signal_orders_payload) {
+  ck_assert_int_eq(run_pes(over(_i), signal_after_payload), 0);
+}
+END_TEST
+
+/// PE 0 streams, PE 1 watches: a word that arrives later never shows up before one that was put
+/// earlier, and no word is ever half new.
+void fence_in_a_stream(Pe& pe) {
+  constexpr std::uint64_t kRounds = 100'000;
+  const auto both = [](std::uint64_t i) { return i << 32 | i; };
+  if (pe.rank == 0) {
+    for (std::uint64_t i = 1; i <= kRounds; ++i) {
+      const std::uint64_t value = both(i);
+      EXPECT_OK(pe.transport->put_nbi(pe.at(1, 0), &value, 8));
+      EXPECT_OK(pe.transport->fence());
+      if (i % 3 == 0) {
+        EXPECT_OK(pe.transport->amo(AmoOp::kSet, 8, pe.at(1, 512), value, 0, nullptr));
+      } else {
+        EXPECT_OK(pe.transport->put(pe.at(1, 512), &value, 8));
+      }
+    }
+    EXPECT_OK(pe.transport->quiet());
+    return;
+  }
+  std::uint64_t later = 0;
+  pe.await([&] {
+    later = pe.word(64).load(std::memory_order_acquire);
+    const std::uint64_t earlier = pe.word(0).load(std::memory_order_acquire);
+    EXPECT((later & 0xffffffff) == later >> 32);
+    EXPECT((earlier & 0xffffffff) == earlier >> 32);
+    EXPECT(earlier >= later);
+    return later == both(kRounds);
+  });
+}
+
+START_TEST(fence_orders_words) {
+  ck_assert_int_eq(run_pes(over(_i), fence_in_a_stream), 0);
+}
+END_TEST
+
+/// Long puts before and after short ones, which travel by other means on a native path.
+void fence_between_kinds(Pe& pe) {
+  constexpr std::uint64_t kRounds = 150;
+  constexpr std::size_t kWords = 4096;
+  if (pe.rank == 0) {
+    std::vector<std::uint64_t> block(kWords), none(kWords);
+    for (std::uint64_t i = 1; i <= kRounds; ++i) {
+      EXPECT_OK(pe.transport->put(pe.at(1, 8), &i, 8));
+      EXPECT_OK(pe.transport->fence());
+      std::fill(block.begin(), block.end(), i);
+      EXPECT_OK(pe.transport->put(pe.at(1, 4096), block.data(), kWords * 8));
+      EXPECT_OK(pe.transport->fence());
+      if (i % 2 == 0) {
+        EXPECT_OK(pe.transport->put(pe.at(1, 16), &i, 8));
+      } else {
+        EXPECT_OK(pe.transport->put_signal(pe.at(1, 1 << 20), none.data(), kWords * 8, pe.at(1, 16),
+                                           i, SignalOp::kSet));
+      }
+      EXPECT_OK(pe.transport->fence());
+      EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(1, 24), 1, 0, nullptr));
+    }
+    EXPECT_OK(pe.transport->quiet());
+    return;
+  }
+  const auto read = [&](std::size_t word) { return pe.word(word).load(std::memory_order_acquire); };
+  pe.await([&] {
+    // Each is read after what was put behind it.
+    const std::uint64_t last = read(3);
+    const std::uint64_t behind_block = read(2);
+    const std::uint64_t block_end = read(512 + kWords - 1);
+    const std::uint64_t block_begin = read(512);
+    const std::uint64_t first = read(1);
+    EXPECT(behind_block >= last);
+    EXPECT(block_end >= behind_block && block_begin >= behind_block);
+    EXPECT(first >= block_end && first >= block_begin);
+    return last == kRounds;
+  });
+}
+
+START_TEST(fence_orders_kinds) {
+  ck_assert_int_eq(run_pes(over(_i), fence_between_kinds), 0);
+}
+END_TEST
+
+/// PE 1 computes: only its sleeping helper thread is there, and in some rounds PE 1 makes progress
+/// itself just before it goes silent.
+void serve_while_computing(Pe& pe) {
+  constexpr std::uint64_t kRounds = 200;
+  std::vector<std::byte> mine(1 << 18), back(1 << 18);
+  if (pe.rank == 1) {
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      const auto turn = [&] { return pe.world->notes[0].load() >= round; };
+      pe.await(turn, true);
+      for (std::uint64_t i = 0; i < round % 5; ++i) pe.transport->progress();
+      pe.world->notes[1].store(round);
+    }
+    pe.barrier(true);
+    return;
+  }
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    pe.world->notes[0].store(round);
+    if (round % 2 == 0) pe.await([&] { return pe.world->notes[1].load() >= round; }, true);
+    if (round % 32 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::uint64_t old = 0;
+    EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(1, 0), 1, 0, &old));
+    EXPECT(old == round - 1);
+    EXPECT_OK(pe.transport->put(pe.at(1, 8), &round, 8));
+    EXPECT_OK(pe.transport->quiet());
+    EXPECT_OK(pe.transport->get(&old, pe.at(1, 8), 8));
+    EXPECT(old == round);
+    if (round % 50 != 0) continue;
+    fill(mine.data(), mine.size(), static_cast<unsigned>(round));
+    EXPECT_OK(pe.transport->put_signal(pe.at(1, 64), mine.data(), mine.size(), pe.at(1, 16), 1,
+                                       SignalOp::kAdd));
+    EXPECT_OK(pe.transport->quiet());
+    EXPECT_OK(pe.transport->get(back.data(), pe.at(1, 64), back.size()));
+    EXPECT(mine == back);
+  }
+  pe.barrier(true);
+}
+
+START_TEST(helper_serves_a_silent_pe) {
+  Options options = over(_i);
+  options.helpers = true;
+  ck_assert_int_eq(run_pes(options, serve_while_computing), 0);
+}
+END_TEST
+
+/// The helper also moves what its own PE leaves behind: PE 0 posts more than the network takes,
+/// then computes.
+void leave_it_to_the_helper(Pe& pe) {
+  constexpr std::size_t kBytes = 1 << 20;
+  std::vector<std::byte> mine(kBytes);
+  fill(mine.data(), kBytes, 9);
+  if (pe.rank == 0)
+    EXPECT_OK(pe.transport->put_signal_nbi(pe.at(1, 64), mine.data(), kBytes, pe.at(1, 0), 1,
+                                           SignalOp::kSet));
+  const auto arrived = [&] { return pe.word(0).load(std::memory_order_acquire) == 1; };
+  if (pe.rank == 1) {
+    pe.await(arrived, true);
+    EXPECT(holds(pe.memory + 64, kBytes, 9));
+  }
+  pe.barrier(true);
+  EXPECT_OK(pe.transport->quiet());
+}
+
+START_TEST(helper_finishes_what_its_pe_left) {
+  Options options = over(_i);
+  options.helpers = true;
+  ck_assert_int_eq(run_pes(options, leave_it_to_the_helper), 0);
+}
+END_TEST
+
+std::int64_t cpu_us() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; };
+  return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+/// CPU time, not elapsed time: a helper that polls would use all that it can get.
+void stay_idle(Pe& pe) {
+  std::uint64_t old = 0;
+  EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(pe.rank ^ 1, 0), 1, 0, &old));
+  pe.barrier(true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const std::int64_t before = cpu_us();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  EXPECT(cpu_us() - before < 10'000);
+  // And it still wakes.
+  EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(pe.rank ^ 1, 0), 1, 0, &old));
+  EXPECT(old == 1);
+  pe.barrier(true);
+}
+
+START_TEST(idle_helper_uses_no_cpu) {
+  Options options = over(_i);
+  options.helpers = true;
+  ck_assert_int_eq(run_pes(options, stay_idle), 0);
+}
+END_TEST
+
+/// Requests that leave the peer's memory come back as a sentence, from the peer or from what it
+/// published; nothing else is touched and everything goes on.
+void refuse_bad_places(Pe& pe) {
+  for (const int peer : {pe.rank ^ 1, pe.rank}) {
+    std::vector<std::byte> mine(1 << 16);
+    std::uint64_t old = 77;
+    const auto put = [&](std::uint64_t offset, std::size_t bytes, std::uint16_t segment = 0) {
+      Status status = pe.transport->put(pe.at(peer, offset, segment), mine.data(), bytes);
+      return status.ok() ? pe.transport->quiet() : std::move(status);
+    };
+    const auto add = [&](unsigned width, std::uint64_t offset, void* fetched,
+                         std::uint16_t segment = 0) {
+      Status status =
+          pe.transport->amo(AmoOp::kAdd, width, pe.at(peer, offset, segment), 1, 0, fetched);
+      return status.ok() ? pe.transport->quiet() : std::move(status);
+    };
+    const std::string who = fmt::format("PE {} refused a ", peer);
+    EXPECT(contains(put(kSegmentBytes - 7, 8), who + "put of 8 bytes at offset 4194297 of its "
+                                                     "symmetric segment 0: the segment has 4194304 "
+                                                     "bytes"));
+    EXPECT(contains(put(kSegmentBytes - 100, 1 << 16), who + "put of 65536 bytes"));
+    EXPECT(contains(put(~std::uint64_t{0} - 3, 8), who + "put of 8 bytes"));
+    EXPECT(contains(put(0, 8, 2), "symmetric segment 2: it has no such segment"));
+    EXPECT(contains(put(kSecondBytes, 1, 1), "symmetric segment 1: the segment has 4096 bytes"));
+    EXPECT(contains(pe.transport->get(&old, pe.at(peer, kSegmentBytes - 4), 8),
+                    who + "get of 8 bytes"));
+    EXPECT(contains(add(8, 4, &old), who + "update of 8 bytes at offset 4"));
+    EXPECT(contains(add(4, 2, nullptr), "aligned to its size"));
+    EXPECT(contains(add(4, kSegmentBytes, &old), "the segment has 4194304 bytes"));
+    EXPECT(contains(add(2, 0, &old), "a word has 4 or 8 bytes"));
+    EXPECT(old == 77);
+    EXPECT_OK(pe.transport->quiet());  // an error is told once
+    EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(peer, 0), 1, 0, &old));
+  }
+  EXPECT(contains(pe.transport->put(pe.at(2, 0), &pe, 8), "there is no PE 2, allowed are 0 to 1"));
+  EXPECT(contains(pe.transport->put(pe.at(-1, 0), &pe, 8), "there is no PE -1"));
+  pe.barrier();
+  EXPECT(pe.word(0).load() == 2);
+  for (std::size_t i = 1; i < kSegmentBytes / 8; ++i) EXPECT(pe.words()[i] == 0);
+}
+
+START_TEST(bad_places_are_refused) {
+  ck_assert_int_eq(run_pes(over(_i), refuse_bad_places), 0);
+}
+END_TEST
+
+/// Another UCX program that found the worker's address.
+class Stranger {
+ public:
+  Stranger(const Pe& pe, int peer) {
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_AM;
+    EXPECT(ucp_init(&params, nullptr, &context_) == UCS_OK);
+    ucp_worker_params_t worker{};
+    EXPECT(ucp_worker_create(context_, &worker, &worker_) == UCS_OK);
+    const testing::World::Published& published = pe.world->blobs[static_cast<std::size_t>(peer)];
+    ucx::Blob blob;
+    EXPECT_OK(ucx::decode({published.bytes.data(), published.length.load()}, blob));
+    ucp_ep_params_t endpoint{};
+    endpoint.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    endpoint.address = reinterpret_cast<const ucp_address_t*>(blob.worker_address.data());
+    EXPECT(ucp_ep_create(worker_, &endpoint, &endpoint_) == UCS_OK);
+  }
+  ~Stranger() {
+    ucp_worker_destroy(worker_);
+    ucp_cleanup(context_);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  void say(const Pe& pe, const void* header, std::size_t header_bytes, std::size_t bytes = 0,
+           unsigned flags = UCP_AM_SEND_FLAG_EAGER) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = flags;
+    void* request =
+        ucp_am_send_nbx(endpoint_, ucx::kMessageId, header, header_bytes, payload_, bytes, &param);
+    EXPECT(!UCS_PTR_IS_ERR(request));
+    if (request == nullptr) return;
+    // A message that is refused at its announcement ends when the receiver says so.
+    while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker_);
+    ucp_request_free(request);
+  }
+
+ private:
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  ucp_ep_h endpoint_ = nullptr;
+  std::byte payload_[4096] = {};
+};
+
+void hear_strangers(Pe& pe) {
+  pe.barrier();  // PE 1 has published its address
+  if (pe.rank == 0) {
+    Stranger stranger(pe, 1);
+    ucx::MessageHeader header{};
+    stranger.say(pe, nullptr, 0);
+    stranger.say(pe, &header, 7);
+    stranger.say(pe, &header, sizeof header);  // no kind
+    header.kind = ucx::MessageKind::kPut;
+    header.source = 2;  // no PE
+    stranger.say(pe, &header, sizeof header);
+    header.source = -1;
+    stranger.say(pe, &header, sizeof header);
+    header.source = 0;
+    header.bytes = 8;
+    stranger.say(pe, &header, sizeof header, 7);  // less than it says
+    header.bytes = 4096;
+    stranger.say(pe, &header, sizeof header, 4096, UCP_AM_SEND_FLAG_RNDV);
+    for (const auto kind :
+         {ucx::MessageKind::kFetch, ucx::MessageKind::kRead, ucx::MessageKind::kAskDone,
+          ucx::MessageKind::kValue, ucx::MessageKind::kData, ucx::MessageKind::kDone}) {
+      header.kind = kind;
+      header.ticket = 0x1234'5678'9abc'def0;
+      stranger.say(pe, &header, sizeof header);  // nowhere to answer to, or nobody asked
+    }
+    header.kind = ucx::MessageKind::kUpdate;
+    header.width = 8;
+    header.op = 8;  // no update
+    stranger.say(pe, &header, sizeof header);
+    std::uint64_t old = 0;
+    EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(1, 0), 1, 0, &old));
+    EXPECT(old == 0);
+    pe.barrier();
+    return;
+  }
+  pe.await([&] { return pe.transport->strangers() == 14 && pe.word(0).load() == 1; });
+  for (std::size_t i = 1; i < kSegmentBytes / 8; ++i) EXPECT(pe.words()[i] == 0);
+  pe.barrier();
+}
+
+START_TEST(strangers_are_refused_and_counted) {
+  ck_assert_int_eq(run_pes(over(_i), hear_strangers), 0);
+}
+END_TEST
+
+/// PE 1 is killed while PE 0 waits for it in each kind of call.
+template <class Call>
+void outlive_a_peer(Pe& pe, Call&& call) {
+  std::uint64_t old = 0;
+  std::vector<std::byte> mine(1 << 20);
+  if (pe.rank == 0) EXPECT_OK(pe.transport->amo(AmoOp::kAdd, 8, pe.at(1, 0), 1, 0, &old));
+  pe.barrier();
+  if (pe.rank == 1) ::kill(::getpid(), SIGKILL);
+  const Status status = call(*pe.transport, pe.at(1, 64), mine);
+  EXPECT(contains(status, "PE 1 "));
+  EXPECT(status.code() == Code::kRemote);
+  EXPECT(contains(pe.transport->put(pe.at(1, 0), &old, 8), "PE 1 "));
+  static_cast<void>(pe.transport->quiet());
+  EXPECT_OK(pe.transport->quiet());
+  EXPECT_OK(pe.transport->put(pe.at(0, 0), &old, 8));
+}
+
+Options killing(int path) {
+  Options options = over(path);
+  options.killed = 1;
+  // Over tcp the broken connection tells, without anybody's report.
+  options.reported = std::string_view(options.tls) != "tcp";
+  return options;
+}
+
+START_TEST(killed_peer_ends_a_get) {
+  const auto get = [](Transport& transport, const RemoteAddress& place,
+                      std::vector<std::byte>& mine) {
+    return transport.get(mine.data(), place, mine.size());
+  };
+  ck_assert_int_eq(run_pes(killing(_i), [&](Pe& pe) { outlive_a_peer(pe, get); }), 0);
+}
+END_TEST
+
+START_TEST(killed_peer_ends_an_update) {
+  const auto add = [](Transport& transport, const RemoteAddress& place,
+                      std::vector<std::byte>& mine) {
+    return transport.amo(AmoOp::kAdd, 8, place, 1, 0, mine.data());
+  };
+  ck_assert_int_eq(run_pes(killing(_i), [&](Pe& pe) { outlive_a_peer(pe, add); }), 0);
+}
+END_TEST
+
+START_TEST(killed_peer_ends_quiet) {
+  const auto put = [](Transport& transport, const RemoteAddress& place,
+                      std::vector<std::byte>& mine) {
+    Status status = transport.put_signal_nbi(place, mine.data(), mine.size(), {place.pe, 0, 0}, 1,
+                                             SignalOp::kAdd);
+    return status.ok() ? transport.quiet() : std::move(status);
+  };
+  ck_assert_int_eq(run_pes(killing(_i), [&](Pe& pe) { outlive_a_peer(pe, put); }), 0);
+}
+END_TEST
+
+void wait_for_a_mute_peer(Pe& pe) {
+  std::uint64_t old = 0;
+  if (pe.rank == 0) {
+    const Status status = pe.transport->get(&old, pe.at(1, 0), 8);
+    EXPECT(contains(status, "PE 1 did not answer within 0.2 s of first contact"));
+    EXPECT(contains(pe.transport->put(pe.at(1, 0), &old, 8), "PE 1 did not answer"));
+    EXPECT(pe.transport->endpoints() == 0);
+  }
+  pe.barrier();
+}
+
+START_TEST(first_contact_is_bounded) {
+  Options options = over(_i);
+  options.mute = 1;
+  options.connect_timeout = 0.2;
+  ck_assert_int_eq(run_pes(options, wait_for_a_mute_peer), 0);
+}
+END_TEST
+
+START_TEST(damaged_blob_is_refused) {
+  const auto bytes = [](std::size_t count) { return std::vector<std::byte>(count, std::byte{7}); };
+  ucx::Blob blob;
+  blob.worker_address = bytes(100);
+  blob.segments.push_back({0x1000, 0x2000, bytes(10)});
+  blob.segments.push_back({0x5000, 0x100, {}});
+  const std::vector<std::byte> whole = ucx::encode(blob);
+  ucx::Blob read;
+  ck_assert(ucx::decode(whole, read).ok());
+  ck_assert(read.worker_address == blob.worker_address);
+  ck_assert_uint_eq(read.segments.size(), 2);
+  ck_assert_uint_eq(read.segments[1].base, 0x5000);
+  ck_assert_uint_eq(read.segments[0].size, 0x2000);
+  ck_assert(read.segments[0].key == blob.segments[0].key);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    ucx::Blob cut;
+    ck_assert(!ucx::decode({whole.data(), length}, cut).ok());
+  }
+  std::vector<std::byte> longer = whole;
+  longer.push_back(std::byte{0});
+  ck_assert(!ucx::decode(longer, read).ok());
+  std::vector<std::byte> other = whole;
+  other[0] ^= std::byte{1};
+  ck_assert(!ucx::decode(other, read).ok());
+}
+END_TEST
+
+/// A program's own crash stays its own, and UCX says nothing in a normal run.
+void keep_crash_signals(Pe& pe) {
+  for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
+    struct sigaction action {};
+    EXPECT(::sigaction(number, nullptr, &action) == 0);
+    EXPECT(action.sa_handler == SIG_DFL);
+  }
+}
+
+START_TEST(crash_signals_stay_the_programs) {
+  ck_assert_int_eq(run_pes(over(0), keep_crash_signals), 0);
 }
 END_TEST
 
 Suite* make_suite() {
   Suite* suite = suite_create("ucx_transport");
   TCase* cases = tcase_create("ucx_transport");
-  tcase_set_timeout(cases, 30);
-  tcase_add_loop_test(cases, put_and_get_move_all_sizes, 0, 2);
-  tcase_add_loop_test(cases, updates_do_what_they_say_in_both_widths, 0, 2);
-  tcase_add_loop_test(cases, concurrent_sums_are_exact, 0, 2);
+  tcase_set_timeout(cases, 60);
+  tcase_add_loop_test(cases, put_and_get_move_all_sizes, 0, kPathCount);
+  tcase_add_loop_test(cases, quiet_completes_what_does_not_wait, 0, kPathCount);
+  tcase_add_loop_test(cases, updates_do_what_they_say_in_both_widths, 0, kNetworkCount);
+  tcase_add_loop_test(cases, concurrent_sums_are_exact, 0, kNetworkCount);
+  tcase_add_loop_test(cases, threads_share_the_transport, 0, kNetworkCount);
+  tcase_add_loop_test(cases, put_signal_orders_payload, 0, kPathCount);
+  tcase_add_loop_test(cases, fence_orders_words, 0, kNetworkCount);
+  tcase_add_loop_test(cases, fence_orders_kinds, 0, kPathCount);
+  tcase_add_loop_test(cases, helper_serves_a_silent_pe, 0, kPathCount);
+  tcase_add_loop_test(cases, helper_finishes_what_its_pe_left, 0, kPathCount);
+  tcase_add_loop_test(cases, idle_helper_uses_no_cpu, 0, kNetworkCount);
+  tcase_add_loop_test(cases, bad_places_are_refused, 0, kPathCount);
+  tcase_add_loop_test(cases, strangers_are_refused_and_counted, 0, kNetworkCount);
+  tcase_add_loop_test(cases, killed_peer_ends_a_get, 0, kPathCount);
+  tcase_add_loop_test(cases, killed_peer_ends_an_update, 0, kNetworkCount);
+  tcase_add_loop_test(cases, killed_peer_ends_quiet, 0, kPathCount);
+  tcase_add_loop_test(cases, first_contact_is_bounded, 0, 1);
+  tcase_add_test(cases, damaged_blob_is_refused);
+  tcase_add_test(cases, crash_signals_stay_the_programs);
   suite_add_tcase(suite, cases);
   return suite;
 }

@@ -103,7 +103,7 @@ struct Pe {
   World* world = nullptr;
   std::byte* memory = nullptr;  // segment 0
   std::byte* second = nullptr;  // segment 1
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<ucx::UcxTransport> transport;
   std::unique_ptr<Helper> helper;
 
   std::uint64_t* words() const { return reinterpret_cast<std::uint64_t*>(memory); }
@@ -113,10 +113,6 @@ struct Pe {
   RemoteAddress at(int pe, std::uint64_t offset, std::uint16_t segment = 0) const {
     return {pe, segment, offset};
   }
-  std::uint64_t strangers() const {
-    return static_cast<ucx::UcxTransport&>(*transport).strangers();
-  }
-
   /// Everybody is here; the transport is served meanwhile unless `silent`.
   void barrier(bool silent = false) const {
     const int round = world->round.load(std::memory_order_relaxed);
@@ -143,6 +139,10 @@ struct Options {
   int pes = 2;
   const char* tls = "posix";
   bool helpers = false;
+  ucx::BulkPath bulk = ucx::BulkPath::kDetect;
+  int killed = -1;       // this PE is expected to be killed
+  bool reported = true;  // and the others are told so
+  int mute = -1;         // this PE publishes nothing
   double connect_timeout = 20;
 };
 
@@ -171,20 +171,21 @@ inline Status start_pe(Pe& pe, const Options& options) {
   };
   owner.dead_peer = [world] { return world->dead.load(std::memory_order_relaxed); };
   std::vector<std::byte> blob;
-  GIMLET_TRY(make_ucx_transport(owner, pe.transport, blob));
+  pe.transport = std::make_unique<ucx::UcxTransport>(owner, options.bulk);
+  GIMLET_TRY(pe.transport->open(blob));
   World::Published& mine = world->blobs[static_cast<std::size_t>(pe.rank)];
   if (blob.size() > mine.bytes.size())
     return fail(Code::kInternal, "a blob of {} bytes", blob.size());
   std::memcpy(mine.bytes.data(), blob.data(), blob.size());
   // Release: find_blob's acquire load sees the bytes.
-  mine.length.store(static_cast<std::uint32_t>(blob.size()), std::memory_order_release);
+  if (pe.rank != options.mute)
+    mine.length.store(static_cast<std::uint32_t>(blob.size()), std::memory_order_release);
   if (options.helpers) pe.helper = std::make_unique<Helper>(*pe.transport);
   return {};
 }
 
-/// Runs `body` in each PE's process. Returns how many PEs did not end well; `killed` is a rank that
-/// is expected to die.
-inline int run_pes(const Options& options, const std::function<void(Pe&)>& body, int killed = -1) {
+/// Runs `body` in each PE's process. Returns how many PEs did not end well.
+inline int run_pes(const Options& options, const std::function<void(Pe&)>& body) {
   void* shared =
       ::mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return options.pes;
@@ -207,25 +208,27 @@ inline int run_pes(const Options& options, const std::function<void(Pe&)>& body,
     pe.world = &world;
     EXPECT_OK(start_pe(pe, options));
     body(pe);
-    if (killed < 0) pe.barrier();
+    if (options.killed < 0) pe.barrier();
     pe.helper.reset();
     pe.transport.reset();
     std::_Exit(0);
   }
   int failures = 0;
-  for (int rank = 0; rank < options.pes; ++rank) {
+  for (int ended = 0; ended < options.pes; ++ended) {
     int status = 0;
-    const pid_t pid = world.pids[static_cast<std::size_t>(rank)];
-    if (::waitpid(pid, &status, 0) != pid) ++failures;
-    const bool well = rank == killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
-                                     : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const pid_t pid = ::waitpid(-1, &status, 0);
+    int rank = 0;
+    while (rank < options.pes && world.pids[static_cast<std::size_t>(rank)] != pid) ++rank;
+    if (rank == options.pes) continue;  // no PE of ours
+    world.pids[static_cast<std::size_t>(rank)] = 0;
+    if (rank == options.killed && options.reported) world.dead.store(rank);
+    const bool well = rank == options.killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+                                             : WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (well) continue;
-    ++failures;
     std::fprintf(stderr, "PE %d ended with status 0x%x\n", rank, static_cast<unsigned>(status));
-    if (failures == 1) {
-      for (int other = rank + 1; other < options.pes; ++other)
-        ::kill(world.pids[static_cast<std::size_t>(other)], SIGKILL);
-    }
+    if (++failures > 1) continue;
+    for (const pid_t other : world.pids)
+      if (other > 0) ::kill(other, SIGKILL);
   }
   ::munmap(shared, sizeof(World));
   return failures;
