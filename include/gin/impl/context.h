@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_GIN_IMPL_CONTEXT_H
+#define GIMLET_GIN_IMPL_CONTEXT_H
+
+#include "gin/impl/direct.h"
+
+// A coop synchronises the same number of times whatever its threads see of the error word, which
+// may change between two of them.
+namespace gin {
+namespace impl {
+
+/// One put, whole: the lane's context, the peer, the two ends, and what follows the data.
+struct PutRequest {
+  uint32_t context;
+  int world; /* -1: already reported */
+  ginWindow_t to;
+  uint64_t to_offset;
+  ginWindow_t from;
+  uint64_t from_offset;
+  uint64_t bytes;
+  SignalRequest signal;
+  CounterRequest counter;
+  thread_scope given;
+  thread_scope required;
+};
+
+template <class Coop>
+GIN_DEVICE_INLINE void put_direct(ginDevComm const& comm, PutRequest const& request, Coop coop) {
+  coop.sync();
+  char* to = nullptr;
+  const char* from = nullptr;
+  if (request.world >= 0 && !has_failed(comm)) {
+    to = resolve(comm, ginOpPut, request.world, request.to, request.to_offset, request.bytes);
+    from = resolve(comm, ginOpPut, comm.rank, request.from, request.from_offset, request.bytes);
+  }
+  const bool good = to != nullptr && from != nullptr;
+  if (request.bytes != 0) {
+    if (good) copy_share(to, from, request.bytes, share_of(coop));
+    coop.sync();
+  }
+  if (request.signal.kind == SignalKind::kNone && !request.counter.present) return;
+  if (good && coop.thread_rank() == 0) {
+    if (request.signal.kind != SignalKind::kNone) {
+      uint64_t* word = request_word(comm, ginOpPut, request.world, request.context, request.signal);
+      // Publishes the payload; taken by the acquire of the wait or read that sees the new value.
+      const Order order = request.bytes != 0 ? kPutSignalOrder
+                                             : bare_signal_order(request.signal.strong,
+                                                                 request.given, request.required);
+      if (word != nullptr) add(word, request.signal.value, order);
+    }
+    // Orders the reads of the source before writes of whoever acquires the counter.
+    if (request.counter.present && is_counter(comm, ginOpPut, request.counter.counter)) {
+      add(counter_word(comm, request.context, request.counter.counter), 1, Order::kRelease);
+    }
+  }
+  coop.sync();
+}
+
+/// What a wait on a word of this rank is about.
+GIN_DEVICE_INLINE ginWait wait_on(ginDevComm const& comm, ginOperation operation, uint32_t context,
+                                  const uint64_t* word, uint64_t index, uint64_t awaited) {
+  ginWait wait = {};
+  wait.comm = &comm;
+  wait.word = word;
+  wait.operation = operation;
+  wait.context = context;
+  wait.index = index;
+  wait.awaited = awaited;
+  wait.peer = -1;
+  return wait;
+}
+
+GIN_DEVICE_INLINE Order wait_order(memory_order order) {
+  return has_acquire(order) ? kWaitOrder : Order::kRelaxed;
+}
+
+GIN_DEVICE_INLINE uint64_t read_word(const uint64_t* word, int bits, memory_order order) {
+  const uint64_t value = load(word, has_acquire(order) ? Order::kAcquire : Order::kRelaxed);
+  note_look(word, value);
+  return low_bits(value, bits);
+}
+
+}  // namespace impl
+
+GIN_DEVICE_INLINE Context::Context(ginDevComm const& devComm, int contextIndex,
+                                   ginResourceSharingMode mode)
+    : comm(devComm),
+      nConnections(devComm.ginConnectionCount & 0xff),
+      connectionId(0),
+      contextId(static_cast<uint32_t>(contextIndex)),
+      resourceSharingMode(mode) {
+  if (contextId < comm.ginContextCount) return;
+  impl::fault_of(comm, ginOpContext, ginFaultContext, -1, contextIndex, 0, comm.ginContextCount);
+  contextId = 0;  // never used for more than addresses: the communicator has failed
+}
+
+template <class RemoteAction, class LocalAction, class Coop, class Descriptor, class SegmentType>
+GIN_DEVICE_INLINE void Context::put(ginTeam_t team, int peer, ginWindow_t dstWnd, size_t dstOffset,
+                                    ginWindow_t srcWnd, size_t srcOffset, size_t bytes,
+                                    RemoteAction remoteAction, LocalAction localAction, Coop coop,
+                                    Descriptor, thread_scope givenRelease,
+                                    thread_scope requiredRelease, uint32_t, SegmentType) const {
+  const impl::PutRequest request = {contextId,
+                                    impl::world_rank(comm, ginOpPut, team, peer),
+                                    dstWnd,
+                                    dstOffset,
+                                    srcWnd,
+                                    srcOffset,
+                                    bytes,
+                                    impl::lower(comm.strongLegacySignals != 0, remoteAction),
+                                    impl::lower_local(localAction),
+                                    givenRelease,
+                                    requiredRelease};
+  impl::put_direct(comm, request, coop);
+}
+
+template <class T, class RemoteAction, class LocalAction, class Coop, class Descriptor,
+          class SegmentType>
+GIN_DEVICE_INLINE void Context::put(ginTeam_t team, int peer, SymPtr<T> dstElts, SymPtr<T> srcElts,
+                                    size_t nElts, RemoteAction remoteAction,
+                                    LocalAction localAction, Coop coop, Descriptor descriptor,
+                                    thread_scope givenRelease, thread_scope requiredRelease,
+                                    uint32_t optFlags, SegmentType bufType) const {
+  put(team, peer, dstElts.window, dstElts.offset, srcElts.window, srcElts.offset, nElts * sizeof(T),
+      remoteAction, localAction, coop, descriptor, givenRelease, requiredRelease, optFlags,
+      bufType);
+}
+
+template <class T, class RemoteAction, class Coop, class Descriptor>
+GIN_DEVICE_INLINE void Context::putValue(ginTeam_t team, int peer, ginWindow_t dstWnd,
+                                         size_t dstOffset, T value, RemoteAction remoteAction,
+                                         Coop coop, Descriptor, thread_scope, thread_scope,
+                                         uint32_t) const {
+  coop.sync();
+  const int world = impl::world_rank(comm, ginOpPutValue, team, peer);
+  if (coop.thread_rank() == 0 && world >= 0 && !impl::has_failed(comm)) {
+    char* to = impl::resolve(comm, ginOpPutValue, world, dstWnd, dstOffset, sizeof(T));
+    const impl::SignalRequest signal = impl::lower(comm.strongLegacySignals != 0, remoteAction);
+    if (to != nullptr) impl::store_value(to, value);
+    if (to != nullptr && signal.kind != impl::SignalKind::kNone) {
+      uint64_t* word = impl::request_word(comm, ginOpPutValue, world, contextId, signal);
+      // Publishes the value; taken by the acquire of the wait or read that sees it.
+      if (word != nullptr) impl::add(word, signal.value, impl::kPutSignalOrder);
+    }
+  }
+  coop.sync();
+}
+
+template <class T, class RemoteAction, class Coop, class Descriptor>
+GIN_DEVICE_INLINE void Context::putValue(ginTeam_t team, int peer, SymPtr<T> dst, T value,
+                                         RemoteAction remoteAction, Coop coop,
+                                         Descriptor descriptor, thread_scope givenRelease,
+                                         thread_scope requiredRelease, uint32_t optFlags) const {
+  putValue(team, peer, dst.window, dst.offset, value, remoteAction, coop, descriptor, givenRelease,
+           requiredRelease, optFlags);
+}
+
+template <class Coop, class Descriptor, class SegmentType>
+GIN_DEVICE_INLINE void Context::get(ginTeam_t team, int peer, ginWindow_t remoteWnd,
+                                    size_t remoteOffset, ginWindow_t localWnd, size_t localOffset,
+                                    size_t bytes, Coop coop, Descriptor, uint32_t,
+                                    SegmentType) const {
+  coop.sync();
+  const int world = impl::world_rank(comm, ginOpGet, team, peer);
+  if (world >= 0 && !impl::has_failed(comm)) {
+    const char* from = impl::resolve(comm, ginOpGet, world, remoteWnd, remoteOffset, bytes);
+    char* to = impl::resolve(comm, ginOpGet, comm.rank, localWnd, localOffset, bytes);
+    if (from != nullptr && to != nullptr && bytes != 0) {
+      impl::copy_share(to, from, bytes, impl::share_of(coop));
+    }
+  }
+  coop.sync();
+}
+
+template <class RemoteAction, class Coop, class Descriptor>
+GIN_DEVICE_INLINE void Context::signal(ginTeam_t team, int peer, RemoteAction action, Coop coop,
+                                       Descriptor, thread_scope givenRelease,
+                                       thread_scope requiredRelease, uint32_t) const {
+  coop.sync();
+  const impl::SignalRequest request = impl::lower(comm.strongLegacySignals != 0, action);
+  const int world = impl::world_rank(comm, ginOpSignal, team, peer);
+  if (coop.thread_rank() == 0 && request.kind != impl::SignalKind::kNone && world >= 0 &&
+      !impl::has_failed(comm)) {
+    uint64_t* word = impl::request_word(comm, ginOpSignal, world, contextId, request);
+    // A strong one publishes all earlier puts of the lane; taken by the acquire of the wait.
+    if (word != nullptr) {
+      impl::add(word, request.value,
+                impl::bare_signal_order(request.strong, givenRelease, requiredRelease));
+    }
+  }
+  coop.sync();
+}
+
+// Nothing is ever outstanding on this path. The acquire load takes what other threads released
+// before they and the caller synchronised, as a fence would.
+template <class Coop, class Descriptor>
+GIN_DEVICE_INLINE void Context::flush(Coop coop, memory_order ord, Descriptor) const {
+  coop.sync();
+  if (impl::has_acquire(ord)) impl::load(&comm.error->state, impl::Order::kAcquire);
+  coop.sync();
+}
+
+template <class Coop, class Descriptor>
+GIN_DEVICE_INLINE void Context::flushAsync(ginTeam_t team, uint32_t peer, ginRequest_t* outRequest,
+                                           Coop coop, uint32_t, Descriptor) const {
+  coop.sync();
+  const int world = impl::world_rank(comm, ginOpFlush, team, static_cast<int>(peer));
+  if (coop.thread_rank() == 0) {
+    outRequest->opaque[0] = static_cast<uint64_t>(world);
+    outRequest->opaque[1] = contextId;
+  }
+  coop.sync();
+}
+
+template <class Coop, class Descriptor>
+GIN_DEVICE_INLINE void Context::wait(ginRequest_t&, Coop coop, Descriptor descriptor,
+                                     memory_order ord) const {
+  flush(coop, ord, descriptor);
+}
+
+GIN_DEVICE_INLINE uint64_t Context::readSignal(ginSignal_t signal, int bits,
+                                               memory_order ord) const {
+  if (!impl::is_signal(comm, ginOpReadSignal, signal)) return 0;
+  return impl::read_word(impl::signal_word(comm, comm.rank, contextId, signal), bits, ord);
+}
+
+GIN_DEVICE_INLINE uint64_t Context::readSignal(ginWindow_t signalWindow, size_t signalOffset,
+                                               int bits, memory_order ord) const {
+  const uint64_t* word =
+      impl::resolve_word(comm, ginOpReadSignal, comm.rank, signalWindow, signalOffset);
+  return word == nullptr ? 0 : impl::read_word(word, bits, ord);
+}
+
+template <class Coop>
+GIN_DEVICE_INLINE void Context::waitSignal(Coop coop, ginSignal_t signal, uint64_t least, int bits,
+                                           memory_order ord) const {
+  if (coop.thread_rank() == 0 && impl::is_signal(comm, ginOpWaitSignal, signal)) {
+    const uint64_t* word = impl::signal_word(comm, comm.rank, contextId, signal);
+    ginWait wait = impl::wait_on(comm, ginOpWaitSignal, contextId, word, signal, least);
+    uint64_t seen;
+    impl::wait_at_least(wait, bits, impl::wait_order(ord), seen);
+  }
+  coop.sync();
+}
+
+template <class Coop>
+GIN_DEVICE_INLINE void Context::waitSignal(Coop coop, ginWindow_t signalWindow, size_t signalOffset,
+                                           uint64_t least, int bits, memory_order ord) const {
+  if (coop.thread_rank() == 0) {
+    const uint64_t* word =
+        impl::resolve_word(comm, ginOpWaitSignal, comm.rank, signalWindow, signalOffset);
+    if (word != nullptr) {
+      ginWait wait = impl::wait_on(comm, ginOpWaitSignal, contextId, word, signalOffset, least);
+      wait.window = signalWindow;
+      uint64_t seen;
+      impl::wait_at_least(wait, bits, impl::wait_order(ord), seen);
+    }
+  }
+  coop.sync();
+}
+
+template <class Coop>
+GIN_DEVICE_INLINE void Context::waitSignalMeetShadow(Coop coop, ginSignal_t signal, int bits,
+                                                     memory_order ord) const {
+  uint64_t least = 0;
+  if (coop.thread_rank() == 0 && impl::is_signal(comm, ginOpShadow, signal)) {
+    least = impl::load(impl::shadow_word(comm, contextId, signal), impl::Order::kRelaxed);
+  }
+  waitSignal(coop, signal, least, bits, ord);
+}
+
+// All threads read the shadow before and after one of them moves it: no scratch is needed to tell
+// the others, and the syncs between are what orders the reads.
+template <class Coop, class Uint>
+GIN_DEVICE_INLINE void Context::waitSignalFollowShadow(Coop coop, ginSignal_t signal,
+                                                       Uint leastDelta, Uint* before, Uint* delta,
+                                                       int bits, memory_order ord) const {
+  uint64_t* shadow = impl::is_signal(comm, ginOpShadow, signal)
+                         ? impl::shadow_word(comm, contextId, signal)
+                         : nullptr;
+  const uint64_t old = shadow == nullptr ? 0 : impl::load(shadow, impl::Order::kRelaxed);
+  coop.sync();
+  if (shadow != nullptr && coop.thread_rank() == 0) {
+    const uint64_t* word = impl::signal_word(comm, comm.rank, contextId, signal);
+    ginWait wait = impl::wait_on(comm, ginOpWaitSignal, contextId, word, signal, old + leastDelta);
+    uint64_t seen;
+    if (impl::wait_at_least(wait, bits, impl::wait_order(ord), seen)) impl::store(shadow, seen);
+  }
+  coop.sync();
+  const uint64_t now = shadow == nullptr ? old : impl::load(shadow, impl::Order::kRelaxed);
+  *before = static_cast<Uint>(impl::low_bits(old, bits));
+  *delta = static_cast<Uint>(impl::low_bits(now - old, bits));
+  coop.sync();
+}
+
+GIN_DEVICE_INLINE uint64_t* Context::getSignalShadowPtr(ginSignal_t signal) const {
+  if (!impl::is_signal(comm, ginOpShadow, signal)) return nullptr;
+  return impl::shadow_word(comm, contextId, signal);
+}
+
+GIN_DEVICE_INLINE void Context::increaseSignalShadow(ginSignal_t signal, uint64_t delta) const {
+  if (!impl::is_signal(comm, ginOpShadow, signal)) return;
+  impl::add(impl::shadow_word(comm, contextId, signal), delta, impl::Order::kRelaxed);
+}
+
+GIN_DEVICE_INLINE void Context::resetSignal(ginSignal_t signal) const {
+  if (!impl::is_signal(comm, ginOpResetSignal, signal)) return;
+  impl::store(impl::signal_word(comm, comm.rank, contextId, signal), uint64_t{0});
+  impl::store(impl::shadow_word(comm, contextId, signal), uint64_t{0});
+}
+
+GIN_DEVICE_INLINE void Context::resetSignal(ginWindow_t signalWindow, size_t signalOffset) const {
+  uint64_t* word =
+      impl::resolve_word(comm, ginOpResetSignal, comm.rank, signalWindow, signalOffset);
+  if (word != nullptr) impl::store(word, uint64_t{0});
+}
+
+GIN_DEVICE_INLINE uint64_t Context::readCounter(ginCounter_t counter, int bits,
+                                                memory_order ord) const {
+  if (!impl::is_counter(comm, ginOpCounter, counter)) return 0;
+  return impl::read_word(impl::counter_word(comm, contextId, counter), bits, ord);
+}
+
+template <class Coop>
+GIN_DEVICE_INLINE void Context::waitCounter(Coop coop, ginCounter_t counter, uint64_t least,
+                                            int bits, memory_order ord) const {
+  if (coop.thread_rank() == 0 && impl::is_counter(comm, ginOpWaitCounter, counter)) {
+    const uint64_t* word = impl::counter_word(comm, contextId, counter);
+    ginWait wait = impl::wait_on(comm, ginOpWaitCounter, contextId, word, counter, least);
+    uint64_t seen;
+    impl::wait_at_least(wait, bits, impl::wait_order(ord), seen);
+  }
+  coop.sync();
+}
+
+GIN_DEVICE_INLINE void Context::resetCounter(ginCounter_t counter) const {
+  if (!impl::is_counter(comm, ginOpCounter, counter)) return;
+  impl::store(impl::counter_word(comm, contextId, counter), uint64_t{0});
+}
+
+}  // namespace gin
+
+#endif

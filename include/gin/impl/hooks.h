@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GIMLET_GIN_IMPL_HOOKS_H
+#define GIMLET_GIN_IMPL_HOOKS_H
+
+#include "gin/impl/exec.h"
+#include "gin/impl/tables.h"
+
+/* The slow parts of operations and waits on the CPU executor, in the library. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One fruitless look of a wait that saw `seen`: hands over to other threads, and now and then looks
+   at the clock to report, to end all waits of the communicator (GIN_WAIT_TIMEOUT) or to end this
+   one. Returns 0 to go on or ginTimeout when wait->limit (nanoseconds) is over. */
+GIN_EXEC_API int gin_exec_comm_wait(struct ginWait* wait, uint64_t seen);
+
+/* Sets the error word of the communicator for an operation that is not carried out, once, with one
+   sentence; the words of its other ranks too. */
+GIN_EXEC_API void gin_exec_comm_fault(const ginDevComm* comm, const struct ginFault* fault);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GIMLET_GIN_IMPL_TABLES_H
+#define GIMLET_GIN_IMPL_TABLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gin/dev_comm.h"
+
+/*
+ * Tables that the library writes and device code reads. A rank that loads and stores reach has a
+ * slot; slots are given in rank order, so the slots of a load/store-accessible team are
+ * consecutive. Tables are written before the DevComm that leads to them is returned, and windows
+ * that are registered later before their handle is.
+ */
+
+#define GIN_NO_SLOT UINT32_MAX
+#define GIN_WINDOW_LIVE 0x77696e64u
+
+/* One rank's piece of a window, as mapped here. */
+struct ginPeerMemory {
+  char* base;
+  uint64_t size;
+};
+
+struct ginWindowEntry {
+  char* base; /* of this rank */
+  uint64_t size;
+  const struct ginPeerMemory* peers; /* by slot */
+  int32_t rank;                      /* this rank of the world team */
+  int32_t lsaFirst;                  /* world rank of the first member of the LSA team */
+  int32_t lsaSize;
+  uint32_t lsaSlot; /* slot of that member */
+  uint32_t flags;
+  uint32_t live; /* GIN_WINDOW_LIVE while registered */
+  uint64_t reserved[2];
+};
+
+/* What a wait, an operation or a failure is about. */
+typedef enum ginOperation {
+  ginOpNone,
+  ginOpPut,
+  ginOpPutValue,
+  ginOpGet,
+  ginOpSignal,
+  ginOpReadSignal,
+  ginOpWaitSignal,
+  ginOpResetSignal,
+  ginOpShadow,
+  ginOpCounter,
+  ginOpWaitCounter,
+  ginOpFlush,
+  ginOpBarrier,
+  ginOpContext,
+  ginOpPointer,
+  ginOpAbort
+} ginOperation;
+
+/* First bytes of the resource memory of each rank. The first detector moves state from fine to
+ * writing, fills in the rest and moves it to set; nothing ever moves back. Waits and posts end on
+ * anything but fine. */
+enum { ginErrorFine = 0, ginErrorWriting = 1, ginErrorSet = 2 };
+struct ginErrorWord {
+  uint32_t state;
+  int32_t code; /* ginResult_t */
+  int32_t rank; /* that detected it */
+  int32_t peer; /* world rank, or -1 */
+  uint32_t operation;
+  uint32_t reserved[3];
+  uint64_t offset;
+  uint64_t padding[11]; /* two cache lines: signals of others must not move it */
+};
+
+/* Why an operation was not carried out; `value`, `bytes` and `allowed` of ginFault by reason. */
+typedef enum ginFaultReason {
+  ginFaultWindow,      /* the handle names no window of this communicator */
+  ginFaultPeer,        /* value: rank in the team, allowed: ranks of the team */
+  ginFaultUnconnected, /* value: world rank that no path of this DevComm reaches */
+  ginFaultRange,       /* value: offset, bytes, allowed: bytes of the peer's window */
+  ginFaultAlignment,   /* value: offset of a VA signal */
+  ginFaultSignal,      /* value: index, allowed: signals of a context */
+  ginFaultCounter,     /* value: index, allowed: counters of a context */
+  ginFaultContext,     /* value: index, allowed: contexts */
+  ginFaultBarrier      /* value: index, allowed: barriers of the handle */
+} ginFaultReason;
+
+struct ginFault {
+  uint32_t operation; /* ginOperation */
+  uint32_t reason;    /* ginFaultReason */
+  int64_t value;
+  uint64_t bytes;
+  uint64_t allowed;
+  int32_t peer; /* world rank, or -1 */
+};
+
+/* One wait of a device thread, on its stack. */
+struct ginWait {
+  const ginDevComm* comm;
+  const uint64_t* word;
+  uint32_t operation; /* ginOpWaitSignal, ginOpWaitCounter, ginOpBarrier */
+  uint32_t context;
+  uint64_t index;     /* of the signal, counter or barrier; offset of a VA signal */
+  ginWindow_t window; /* of a VA signal, else null */
+  int32_t peer;       /* world rank that is waited for, or -1 */
+  uint32_t looks;
+  uint64_t awaited;
+  uint64_t limit;   /* the wait may last so long (device clock); 0: no limit of its own */
+  uint64_t started; /* device clock at the first fruitless look; 0 before */
+  uint64_t next_report;
+};
+
+#endif
