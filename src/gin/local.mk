@@ -1,4 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libgimlet_gin.la
 libgimlet_gin_la_CPPFLAGS = $(AM_CPPFLAGS)
-libgimlet_gin_la_SOURCES =
+libgimlet_gin_la_SOURCES = \
+	%D%/api.cc \
+	%D%/communicator.cc %D%/communicator.h \
+	%D%/device_text.cc %D%/device_text.h \
+	%D%/error_word.cc %D%/error_word.h \
+	%D%/lsa_team.cc %D%/lsa_team.h \
+	%D%/memory_table.cc %D%/memory_table.h \
+	%D%/path/path.h \
+	%D%/path/direct/direct_path.cc %D%/path/direct/direct_path.h \
+	%D%/resource_layout.cc %D%/resource_layout.h \
+	%D%/status_result.cc %D%/status_result.h \
+	%D%/wait_report.cc %D%/wait_report.h \
+	%D%/window_table.cc %D%/window_table.h

@@ -16,6 +16,7 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/bootstrap/single.cc \
 	%D%/collectives/sync.cc \
 	%D%/group.h \
+	%D%/local_group.cc \
 	%D%/helper.cc %D%/helper.h \
 	%D%/ordering.cc \
 	%D%/pe.cc %D%/pe.h \

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gin/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "device/settings.h"
+#include "gin/lsa_team.h"
+#include "gin/memory_table.h"
+
+namespace gimlet::gin {
+namespace {
+
+/// Windows hold 16-byte vectors and 8-byte signals, whose alignment follows from the window's.
+constexpr std::size_t kWindowAlignment = 16;
+
+template <class T>
+Status gather(pgas::Group& group, const T& mine, std::vector<T>& all) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  all.resize(static_cast<std::size_t>(group.size()));
+  return group.allgather(std::as_bytes(std::span(&mine, 1)),
+                         std::as_writable_bytes(std::span(all)));
+}
+
+/// The longest range of ranks around this one that can all be mapped here.
+Run mappable_run(const pgas::Group& group) {
+  int first = group.rank();
+  int last = group.rank();
+  while (first > 0 && group.is_mappable(first - 1)) --first;
+  while (last + 1 < group.size() && group.is_mappable(last + 1)) ++last;
+  return {first, last - first + 1};
+}
+
+Status agree_on_lsa_size(pgas::Group& group, int& size) {
+  std::vector<Run> runs;
+  GIMLET_TRY(gather(group, mappable_run(group), runs));
+  size = lsa_team_size(runs, device::settings().lsa_team_size);
+  return {};
+}
+
+Status check_buffer(const void* buffer, std::size_t bytes, int flags, MemoryPiece& piece) {
+  constexpr int kFlags = GIN_WIN_COLL_SYMMETRIC | GIN_WIN_STRICT_ORDERING;
+  if ((flags & ~kFlags) != 0) {
+    return fail(Code::kInvalidArgument, "the window flags are {:#x}; allowed are {:#x}", flags,
+                kFlags);
+  }
+  if (buffer == nullptr || bytes == 0) {
+    return fail(Code::kInvalidArgument, "a window of {} bytes at {}; at least 1 byte is needed",
+                bytes, buffer);
+  }
+  if (reinterpret_cast<std::uintptr_t>(buffer) % kWindowAlignment != 0) {
+    return fail(Code::kInvalidArgument, "a window at {}; its start must be aligned to {} bytes",
+                buffer, kWindowAlignment);
+  }
+  return MemoryTable::of_process().find(buffer, bytes, piece);
+}
+
+}  // namespace
+
+void SharedGrave::keep(std::shared_ptr<const device::Memory> memory) {
+  const std::scoped_lock lock(mutex_);
+  memory_.push_back(std::move(memory));
+}
+
+Communicator::Communicator(std::unique_ptr<pgas::Group> group, bool is_world, int lsa_size)
+    : group_(std::move(group)), direct_(*group_), is_world_(is_world), lsa_size_(lsa_size) {}
+
+Communicator::~Communicator() {
+  direct_.close();
+  for (auto& device_comm : device_comms_) forget(*device_comm);
+}
+
+Status Communicator::over_world(std::unique_ptr<Communicator>& out) {
+  std::unique_ptr<pgas::Group> group;
+  GIMLET_TRY(pgas::make_world_group(group));
+  int lsa_size = 1;
+  GIMLET_TRY(agree_on_lsa_size(*group, lsa_size));
+  std::unique_ptr<Communicator> comm(new Communicator(std::move(group), true, lsa_size));
+  GIMLET_TRY(comm->agree(comm->open(), "make a communicator"));
+  out = std::move(comm);
+  return {};
+}
+
+Status Communicator::over_threads(int ranks, std::vector<std::unique_ptr<Communicator>>& out) {
+  const std::vector<Run> runs(static_cast<std::size_t>(ranks), Run{0, ranks});
+  const int lsa_size = lsa_team_size(runs, device::settings().lsa_team_size);
+  const auto grave = std::make_shared<SharedGrave>();
+  for (auto& group : pgas::make_local_groups(ranks)) {
+    std::unique_ptr<Communicator> comm(new Communicator(std::move(group), false, lsa_size));
+    comm->grave_ = grave;
+    GIMLET_TRY(comm->open());
+    out.push_back(std::move(comm));
+  }
+  return {};
+}
+
+Status Communicator::open() {
+  for (int r = 0; r < size(); ++r) {
+    slots_.push_back(group_->is_mappable(r) ? slot_count_++ : GIN_NO_SLOT);
+  }
+  return windows_.open();
+}
+
+/// A collective call goes on only where all ranks can.
+Status Communicator::agree(Status mine, const char* what) {
+  const std::uint8_t good = mine.ok() ? 1 : 0;
+  std::vector<std::uint8_t> all;
+  Status gathered = gather(*group_, good, all);
+  if (!mine.ok()) return mine;
+  GIMLET_TRY(std::move(gathered));
+  for (int r = 0; r < size(); ++r) {
+    if (all[static_cast<std::size_t>(r)] == 0) {
+      return fail(Code::kRemote, "{} {} could not {}", rank_word(), r, what);
+    }
+  }
+  return {};
+}
+
+bool Communicator::reaches(ginConnectionType_t connection, std::string* why_not) const {
+  for (const int r : connected_ranks(connection)) {
+    std::string why;
+    if (direct_.reaches(r, &why)) continue;
+    if (why_not != nullptr) *why_not = fmt::format("{} {}: {}", rank_word(), r, why);
+    return false;
+  }
+  return true;
+}
+
+Status Communicator::path_name(int rank, const char*& name) const {
+  if (rank < 0 || rank >= size()) {
+    return fail(Code::kInvalidArgument, "{} {}; allowed are 0 to {}", rank_word(), rank,
+                size() - 1);
+  }
+  name = direct_.reaches(rank, nullptr) ? direct_.name() : "none";
+  return {};
+}
+
+std::string Communicator::sentence_prefix() const {
+  // The log's own label names a PE.
+  return is_world_ ? std::string() : fmt::format("rank {}: ", rank());
+}
+
+// ---- windows ----
+
+Status Communicator::register_window(void* buffer, std::size_t bytes, int flags,
+                                     ginWindow_t& handle) {
+  MemoryPiece piece;
+  Status mine = check_buffer(buffer, bytes, flags, piece);
+  GIMLET_TRY(agree(std::move(mine), "register its part of a window"));
+
+  struct Part {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  std::vector<Part> parts;
+  GIMLET_TRY(gather(*group_, Part{piece.offset, bytes}, parts));
+  Window window;
+  window.memory = piece.memory;
+  window.user_pointer = buffer;
+  Status mapped = direct_.map(piece.memory.get(), window.mapping);
+  GIMLET_TRY(agree(std::move(mapped), "map the parts of a window"));
+
+  std::vector<ginPeerMemory> by_rank(parts.size());
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    std::byte* base = window.mapping->peers.base[r];
+    if (base == nullptr) continue;
+    by_rank[r] = {reinterpret_cast<char*>(base + parts[r].offset), parts[r].bytes};
+  }
+  return agree(add_window(std::move(window), by_rank, flags, handle), "add a window");
+}
+
+Status Communicator::add_window(Window window, const std::vector<ginPeerMemory>& by_rank, int flags,
+                                ginWindow_t& handle) {
+  window.parts.resize(slot_count_);
+  for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    if (slots_[r] != GIN_NO_SLOT) window.parts[slots_[r]] = by_rank[r];
+  }
+  const ginPeerMemory& own = by_rank[static_cast<std::size_t>(rank())];
+  const int lsa_first = rank() / lsa_size_ * lsa_size_;
+  ginWindowEntry entry{};
+  entry.base = own.base;
+  entry.size = own.size;
+  entry.rank = rank();
+  entry.lsaFirst = lsa_first;
+  entry.lsaSize = lsa_size_;
+  entry.lsaSlot = slots_[static_cast<std::size_t>(lsa_first)];
+  entry.flags = static_cast<std::uint32_t>(flags);
+  return windows_.add(std::move(window), entry, handle);
+}
+
+Status Communicator::deregister_window(ginWindow_t handle) {
+  return handle == nullptr ? Status() : windows_.remove(handle);
+}
+
+Status Communicator::user_pointer(ginWindow_t handle, void*& pointer) const {
+  const Window* window = windows_.find(handle);
+  if (window == nullptr) {
+    return fail(Code::kInvalidArgument, "{} is not a window of this communicator",
+                static_cast<void*>(handle));
+  }
+  pointer = window->user_pointer;
+  return {};
+}
+
+// ---- device communicators ----
+
+std::vector<int> Communicator::connected_ranks(ginConnectionType_t connection) const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size(); ++r) {
+    const bool lsa = r / lsa_size_ == rank() / lsa_size_;
+    const bool rail = r % lsa_size_ == rank() % lsa_size_;
+    if (lsa || connection == GIN_CONNECTION_FULL || (rail && connection == GIN_CONNECTION_RAIL)) {
+      ranks.push_back(r);
+    }
+  }
+  return ranks;
+}
+
+Status Communicator::prepare(const ginDevCommRequirements_t* requirements, ResourceLayout& layout,
+                             std::shared_ptr<const device::Memory>& memory) {
+  GIMLET_TRY(make_layout(requirements, size(), lsa_size_, layout));
+  std::string why;
+  if (!reaches(layout.connection, &why)) {
+    const bool forced = device::settings().gin_path == "direct";
+    return fail(
+        Code::kUnreachable, "{} {}",
+        forced ? "GIN_PATH is direct, but it does not reach" : "the direct path does not reach",
+        why);
+  }
+  std::unique_ptr<device::Memory> fresh;
+  GIMLET_TRY(device::host_memory().allocate(layout.bytes, "gimlet-gin-resources", fresh));
+  memory = std::move(fresh);
+  return {};
+}
+
+/// One exchange tells a rank that failed from ranks whose requirements differ.
+Status Communicator::compare(const Status& mine, const ResourceLayout& layout) {
+  struct Digest {
+    std::uint64_t bytes;
+    std::uint32_t contexts, signals, counters, world_barriers, rail_barriers;
+    std::uint8_t connection, strong, good, unused;
+  };
+  const Digest own = {layout.bytes,
+                      layout.contexts,
+                      layout.signals,
+                      layout.counters,
+                      layout.world_barriers,
+                      layout.rail_barriers,
+                      static_cast<std::uint8_t>(layout.connection),
+                      layout.strong_legacy,
+                      mine.ok(),
+                      0};
+  std::vector<Digest> all;
+  Status gathered = gather(*group_, own, all);
+  if (!mine.ok()) return {};  // the caller has the better sentence
+  GIMLET_TRY(std::move(gathered));
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].good == 0) {
+      return fail(Code::kRemote, "{} {} could not make its device communicator", rank_word(), r);
+    }
+    if (std::memcmp(&all[r], &all[0], sizeof(Digest)) != 0) {
+      return fail(Code::kInvalidUsage, "the requirements of {} {} differ from those of {} 0",
+                  rank_word(), r, rank_word());
+    }
+  }
+  return {};
+}
+
+Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirements,
+                                        ginDevComm& out) {
+  ResourceLayout layout;
+  std::shared_ptr<const device::Memory> memory;
+  Status mine = prepare(requirements, layout, memory);
+  GIMLET_TRY(compare(mine, layout));
+  GIMLET_TRY(std::move(mine));
+
+  Window window;
+  window.memory = memory;
+  Status ready = direct_.connect(connected_ranks(layout.connection));
+  if (ready.ok()) ready = direct_.map(memory.get(), window.mapping);
+  GIMLET_TRY(agree(std::move(ready), "map the resources of a device communicator"));
+
+  std::vector<ginPeerMemory> by_rank(static_cast<std::size_t>(size()));
+  for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    std::byte* base = window.mapping->peers.base[r];
+    if (base != nullptr) by_rank[r] = {reinterpret_cast<char*>(base), layout.bytes};
+  }
+  auto device_comm = std::make_unique<DeviceComm>();
+  device_comm->memory = memory;
+  ginWindow_t handle = nullptr;
+  Status added = add_window(std::move(window), by_rank, GIN_WIN_STRICT_ORDERING, handle);
+  if (added.ok()) fill(layout, handle, device_comm->comm);
+  // Also the barrier behind which every rank's words are ready for the others.
+  GIMLET_TRY(agree(std::move(added), "add the resources of a device communicator"));
+
+  for (const ResourceLayout::Grant& grant : layout.grants) {
+    ginDevResourceRequirements_t& entry = *grant.entry;
+    if (entry.outBufferHandle != nullptr) {
+      *entry.outBufferHandle = static_cast<ginDevResourceHandle_t>(grant.buffer_offset / 128);
+    }
+    if (entry.outGinSignalStart != nullptr) *entry.outGinSignalStart = grant.first_signal;
+    if (entry.outGinCounterStart != nullptr) *entry.outGinCounterStart = grant.first_counter;
+  }
+  out = device_comm->comm;
+  const std::scoped_lock lock(device_comms_mutex_);
+  device_comms_.push_back(std::move(device_comm));
+  return {};
+}
+
+void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, ginDevComm& out) {
+  char* base = window->base;
+  auto* slots = reinterpret_cast<std::uint32_t*>(base + layout.slots_offset);
+  std::fill_n(slots, size(), GIN_NO_SLOT);
+  for (const int r : connected_ranks(layout.connection)) {
+    slots[r] = slots_[static_cast<std::size_t>(r)];
+  }
+  out.magic = GIN_API_MAGIC;
+  out.version = GIN_VERSION_CODE;
+  out.rank = rank();
+  out.nRanks = size();
+  out.lsaRank = rank() % lsa_size_;
+  out.lsaSize = lsa_size_;
+  out.ginContextCount = layout.contexts;
+  out.ginSignalCount = layout.signals;
+  out.ginCounterCount = layout.counters;
+  out.ginConnectionCount = layout.uses_gin ? 1 : 0;
+  out.worldGinBarrier = layout.world_barrier;
+  out.railGinBarrier = layout.rail_barrier;
+  out.worldGinBarrierCount = layout.world_barriers;
+  out.railGinBarrierCount = layout.rail_barriers;
+  out.resourceWindow = window;
+  out.strongLegacySignals = layout.strong_legacy ? 1 : 0;
+  out.windowCapacity = WindowTable::kCapacity;
+  out.windowTable = windows_.entries();
+  out.peerSlots = slots;
+  out.signalsOffset = layout.signals_offset;
+  out.shadowsOffset = layout.shadows_offset;
+  out.countersOffset = layout.counters_offset;
+  out.signalsPitch = layout.signals_pitch;
+  out.countersPitch = layout.counters_pitch;
+  out.error = reinterpret_cast<ginErrorWord*>(base);
+  out.host = this;
+}
+
+void Communicator::forget(DeviceComm& device_comm) {
+  ginResult_t fine = ginSuccess;
+  past_error_.compare_exchange_strong(fine, read_error(*device_comm.comm.error));
+  if (grave_ != nullptr) grave_->keep(device_comm.memory);
+}
+
+Status Communicator::destroy_device_comm(const ginDevComm& comm) {
+  std::unique_ptr<DeviceComm> gone;
+  {
+    const std::scoped_lock lock(device_comms_mutex_);
+    const auto found = std::ranges::find_if(
+        device_comms_, [&](const auto& d) { return d->comm.error == comm.error; });
+    if (comm.magic != GIN_API_MAGIC || found == device_comms_.end()) {
+      return fail(Code::kInvalidArgument, "not a device communicator of this communicator");
+    }
+    gone = std::move(*found);
+    device_comms_.erase(found);
+  }
+  forget(*gone);
+  return windows_.remove(gone->comm.resourceWindow);
+}
+
+ginResult_t Communicator::async_error() const {
+  const std::scoped_lock lock(device_comms_mutex_);
+  for (const auto& device_comm : device_comms_) {
+    const ginResult_t result = read_error(*device_comm->comm.error);
+    if (result != ginSuccess) return result;
+  }
+  return past_error_.load();
+}
+
+void Communicator::abort() {
+  const std::scoped_lock lock(device_comms_mutex_);
+  ErrorRecord record;
+  record.code = ginInternalError;
+  record.rank = rank();
+  record.operation = ginOpAbort;
+  for (const auto& device_comm : device_comms_) set_errors(device_comm->comm, record);
+  ginResult_t fine = ginSuccess;
+  past_error_.compare_exchange_strong(fine, ginInternalError);
+}
+
+}  // namespace gimlet::gin
