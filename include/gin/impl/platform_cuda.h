@@ -48,7 +48,7 @@ template <class T>
 GIN_DEVICE_INLINE void wait_step(const T*, T) {}
 
 /// Ends the kernel with an error.
-__device__ __forceinline__ void fail(ginResult_t, const char*) {
+__device__ __forceinline__ void end_kernel(ginResult_t, const char*) {
   __trap();
 }
 

@@ -136,7 +136,7 @@ void wait_step(const T* word, T seen) {
 }
 
 /// Ends the kernel with an error. `sentence` is a literal.
-[[noreturn]] inline void fail(ginResult_t result, const char* sentence) {
+[[noreturn]] inline void end_kernel(ginResult_t result, const char* sentence) {
   gin_exec_fail(result, sentence);
 }
 

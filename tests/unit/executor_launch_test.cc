@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Launching on the CPU executor: streams, refusals, kernels that fail, what a stuck kernel says.
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "executor_world.h"
+// After the others: Check defines a macro named fail.
+#include <check.h>
+
+namespace {
+
+using testing::choose;
+using testing::has_fibers;
+using testing::run;
+using testing::Stderr;
+
+void await_flag(const int* flag, int value) {
+  const gin::atomic_ref<int> word(*const_cast<int*>(flag));
+  while (word.load(gin::memory_order_acquire) < value) gin_exec_wait(flag, 0);
+}
+
+void set_flag(int* flag, int value) {
+  gin::atomic_ref<int>(*flag).store(value, gin::memory_order_release);
+}
+
+__global__ void append(int* list, int* length, int value) {
+  __syncthreads();
+  if (threadIdx.x == 0 && blockIdx.x == 0) list[(*length)++] = value;
+  __syncthreads();
+}
+
+START_TEST(launches_of_a_stream_run_in_order) {
+  if (!choose(_i)) return;
+  static int list[2][50];
+  static int length[2];
+  gin::Stream streams[2];
+  for (gin::Stream& stream : streams) ck_assert_int_eq(gin::streamCreate(&stream), ginSuccess);
+  for (int i = 0; i < 50; ++i) {
+    for (int s = 0; s < 2; ++s) {
+      ck_assert_int_eq(gin::launch(append, {1, 20, 0, streams[s]}, &list[s][0], &length[s], i),
+                       ginSuccess);
+    }
+  }
+  for (const gin::Stream stream : streams)
+    ck_assert_int_eq(gin::streamSynchronize(stream), ginSuccess);
+  for (int s = 0; s < 2; ++s) {
+    ck_assert_int_eq(length[s], 50);
+    for (int i = 0; i < 50; ++i) ck_assert_int_eq(list[s][i], i);
+    ck_assert_int_eq(gin::streamDestroy(streams[s]), ginSuccess);
+  }
+}
+END_TEST
+
+__global__ void await_and_answer(int* request, int* answer) {
+  if (threadIdx.x == 0) await_flag(request, 1);
+  __syncthreads();
+  if (threadIdx.x == blockDim.x - 1) set_flag(answer, 1);
+}
+
+START_TEST(a_launch_is_asynchronous_to_the_host) {
+  if (!choose(_i)) return;
+  static int request, answer;
+  ck_assert_int_eq(gin::launch(await_and_answer, {1, 16}, &request, &answer), ginSuccess);
+  ck_assert_int_eq(answer, 0);
+  set_flag(&request, 1);
+  ck_assert_int_eq(gin::deviceSynchronize(), ginSuccess);
+  ck_assert_int_eq(answer, 1);
+}
+END_TEST
+
+START_TEST(a_destroyed_stream_finishes_its_launches) {
+  if (!choose(_i)) return;
+  static int request, answer;
+  gin::Stream stream;
+  ck_assert_int_eq(gin::streamCreate(&stream), ginSuccess);
+  ck_assert_int_eq(gin::launch(await_and_answer, {1, 4, 0, stream}, &request, &answer), ginSuccess);
+  ck_assert_int_eq(gin::streamDestroy(stream), ginSuccess);
+  set_flag(&request, 1);
+  ck_assert_int_eq(gin::deviceSynchronize(), ginSuccess);
+  ck_assert_int_eq(answer, 1);
+}
+END_TEST
+
+/// Each rank signals the next one and waits for the one before, round after round.
+__global__ void pass_round(int* words, int rank, int ranks, int rounds) {
+  for (int round = 1; round <= rounds; ++round) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      set_flag(&words[((rank + 1) % ranks) * 16 + static_cast<int>(blockIdx.x)], round);
+      await_flag(&words[rank * 16 + static_cast<int>(blockIdx.x)], round);
+    }
+    __syncthreads();
+  }
+}
+
+START_TEST(kernels_of_ranks_that_are_threads_wait_for_each_other) {
+  if (!choose(_i)) return;
+  static int words[4 * 16];
+  std::atomic<int> failures{0};
+  std::vector<std::thread>* const ranks = new std::vector<std::thread>;
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks->emplace_back([rank, &failures] {
+      if (run(pass_round, {4, 16}, &words[0], rank, 4, 20) != ginSuccess) ++failures;
+    });
+  }
+  for (std::thread& rank : *ranks) rank.join();
+  delete ranks;
+  ck_assert_int_eq(failures, 0);
+}
+END_TEST
+
+START_TEST(a_device_synchronisation_covers_one_device) {
+  if (!choose(_i)) return;
+  static int request, answer, own_request = 1, own_answer;
+  std::thread* const other = new std::thread([] {
+    (void)gin::setDevice(1);
+    (void)gin::launch(await_and_answer, {1, 4}, &request, &answer);
+  });
+  other->join();
+  delete other;
+  ck_assert_int_eq(gin::launch(await_and_answer, {1, 4}, &own_request, &own_answer), ginSuccess);
+  ck_assert_int_eq(gin::deviceSynchronize(), ginSuccess);
+  ck_assert_int_eq(own_answer, 1);
+  ck_assert_int_eq(gin::atomic_ref<int>(answer).load(), 0);
+  set_flag(&request, 1);
+  ck_assert_int_eq(gin::setDevice(1), ginSuccess);
+  ck_assert_int_eq(gin::deviceSynchronize(), ginSuccess);
+  ck_assert_int_eq(answer, 1);
+}
+END_TEST
+
+struct Counted {
+  explicit Counted(int* counter) : alive(counter) { ++*alive; }
+  Counted(const Counted& other) : alive(other.alive) {
+    __atomic_fetch_add(alive, 1, __ATOMIC_SEQ_CST);
+  }
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { __atomic_fetch_sub(alive, 1, __ATOMIC_SEQ_CST); }
+  int* alive;
+};
+
+__global__ void take(Counted value, const double real, long whole, int* out) {
+  if (threadIdx.x == 0)
+    *out = static_cast<int>(real * 2) + static_cast<int>(whole) + (value.alive != nullptr);
+}
+
+START_TEST(arguments_are_converted_copied_and_destroyed) {
+  if (!choose(_i)) return;
+  static int alive, out;
+  {
+    const Counted mine(&alive);
+    ck_assert_int_eq(gin::launch(take, {1, 8}, mine, 3, 'a', &out), ginSuccess);
+    ck_assert_int_eq(gin::launch(take, {0, 8}, mine, 3, 'a', &out), ginInvalidArgument);
+  }
+  ck_assert_int_eq(gin::streamSynchronize(nullptr), ginSuccess);
+  ck_assert_int_eq(out, 6 + 'a' + 1);
+  ck_assert_int_eq(alive, 0);
+}
+END_TEST
+
+START_TEST(any_callable_is_a_kernel) {
+  if (!choose(_i)) return;
+  static int sum;
+  const int step = 2;
+  ck_assert_int_eq(run([step](int* word) { atomicAdd(word, step); }, {3, 10}, &sum), ginSuccess);
+  ck_assert_int_eq(sum, 60);
+}
+END_TEST
+
+__global__ void nothing() {}
+
+START_TEST(configurations_that_are_not_allowed_are_refused_with_a_sentence) {
+  if (!choose(_i)) return;
+  const struct {
+    gin::LaunchConfig config;
+    bool cooperative;
+    const char* sentence;
+  } cases[] = {
+      {{dim3(0), 1}, false, "kernel nothing: the grid is (0,1,1); allowed is 1 to"},
+      {{dim3(1, 70000), 1}, false, "the grid is (1,70000,1)"},
+      {{1, dim3(0)}, false, "the block is (0,1,1); allowed is 1 to 1024 threads"},
+      {{1, dim3(1025)}, false, "the block is (1025,1,1)"},
+      {{1, dim3(32, 33)}, false, "the block is (32,33,1)"},
+      {{1, dim3(1, 1, 65)}, false, "the block is (1,1,65)"},
+      {{1, dim3(1u << 31, 1u << 31, 4)}, false, "allowed is 1 to 1024 threads"},
+      {{1, 1, 232449}, false, "shared_bytes is 232449; allowed is 0 to 232448"},
+      {{1, 1, 0, reinterpret_cast<gin::Stream>(8)}, false, "0x8 is not a stream"},
+      {{33, 1024},
+       true,
+       has_fibers(_i) ? "the cooperative grid is 33 blocks of 1024 threads"
+                      : "33 blocks of 1024; allowed is 256 in all"},
+      {{5000, 1},
+       true,
+       has_fibers(_i) ? "4096 blocks and 32768 threads"
+                      : "5000 blocks of 1; allowed is 256 in all"},
+  };
+  for (const auto& test : cases) {
+    ginResult_t result;
+    std::string said;
+    {
+      const Stderr captured;
+      result = test.cooperative ? gin::launchCooperative(nothing, test.config)
+                                : gin::launch(nothing, test.config);
+      said = captured.text();
+    }
+    ck_assert_int_eq(result, ginInvalidArgument);
+    ck_assert_msg(said.find(test.sentence) != std::string::npos, "'%s' is not in: %s",
+                  test.sentence, said.c_str());
+    ck_assert_msg(said.find('\n') == said.size() - 1, "more than a line: %s", said.c_str());
+  }
+  ck_assert_int_eq(run(nothing, {1, dim3(16, 4, 4)}), ginSuccess);
+}
+END_TEST
+
+__global__ void throw_in_one(int* later) {
+  if (blockIdx.x == 1 && threadIdx.x == 3) throw std::runtime_error("out of cheese");
+  __syncthreads();
+  await_flag(later, 7);  // never: only the end of the launch frees the others
+}
+
+__global__ void write(int* place, int value) {
+  *place = value;
+}
+
+START_TEST(an_exception_that_leaves_a_kernel_ends_its_launch) {
+  if (!choose(_i)) return;
+  static int never, place;
+  ginResult_t results[4];
+  std::string said;
+  {
+    const Stderr captured;
+    results[0] = gin::launch(throw_in_one, {3, 33}, &never);
+    results[1] = gin::launch(write, {1, 1}, &place, 1);
+    results[2] = gin::streamSynchronize(nullptr);
+    said = captured.text();
+  }
+  ck_assert_int_eq(results[0], ginSuccess);
+  ck_assert_int_eq(results[1], ginSuccess);
+  ck_assert_int_eq(results[2], ginUnhandledCudaError);
+  ck_assert_msg(said.find("an exception left thread (3,0,0) of block (1,0,0) of kernel "
+                          "throw_in_one: out of cheese") != std::string::npos,
+                "%s", said.c_str());
+  ck_assert_int_eq(place, 0);  // it stood behind the failed one
+  ck_assert_int_eq(run(write, {1, 1}, &place, 2), ginSuccess);
+  ck_assert_int_eq(place, 2);
+}
+END_TEST
+
+__global__ void fail_here(int* never) {
+  if (threadIdx.x == 2) gin::impl::end_kernel(ginRemoteError, "rank 5 is gone");
+  if (threadIdx.x == 4) __syncwarp(0xffff0000u & ~(1u << 4));
+  __syncthreads();
+  await_flag(never, 7);
+}
+
+START_TEST(a_kernel_ends_its_launch_with_a_result_of_its_choice) {
+  if (!choose(_i)) return;
+  static int never;
+  ginResult_t result;
+  std::string said;
+  {
+    const Stderr captured;
+    result = run(fail_here, {2, 3}, &never);
+    said = captured.text();
+  }
+  ck_assert_int_eq(result, ginRemoteError);
+  ck_assert_msg(said.find("of kernel fail_here: rank 5 is gone") != std::string::npos, "%s",
+                said.c_str());
+}
+END_TEST
+
+__global__ void wrong_mask() {
+  __syncwarp(threadIdx.x == 4 ? 0xffff0000u : 0xffffffffu);
+}
+__global__ void wrong_barrier() {
+  gin_exec_sync_named(16, 64);
+}
+__global__ void too_much_shared() {
+  GIN_SHARED(char[30000], a);
+  GIN_SHARED(char[30000], b);
+  a[threadIdx.x] = b[threadIdx.x] = 1;
+}
+__global__ void unlike_barriers() {
+  if (threadIdx.x < 3) {
+    __syncthreads();
+  } else {
+    __syncwarp();
+  }
+}
+__global__ void lonely_span() {
+  if (threadIdx.x < 32) gin_exec_sync_named(3, 64);
+}
+__global__ void trap() {
+  if (threadIdx.x == 1) __trap();
+}
+
+START_TEST(kernels_that_can_never_end_or_break_a_rule_say_so) {
+  if (!choose(_i)) return;
+  const struct {
+    void (*kernel)();
+    ginResult_t result;
+    const char* sentence;
+  } cases[] = {
+      {wrong_mask, ginInvalidArgument,
+       "thread (4,0,0) of block (0,0,0) of kernel wrong_mask synchronises its warp with mask "
+       "0xffff0000, in which it is not itself"},
+      {wrong_barrier, ginInvalidArgument,
+       "uses barrier 16 of 64 threads; allowed are barriers 0 to 15"},
+      {too_much_shared, ginInvalidArgument, "declares 30000 more bytes of block-shared memory"},
+      {unlike_barriers, ginUnhandledCudaError,
+       "block (0,0,0) of kernel unlike_barriers can't go on, all its threads wait for each other: "
+       "3 "
+       "threads at __syncthreads, 29 threads at a barrier or exchange of their warp"},
+      {lonely_span, ginUnhandledCudaError, "32 threads at barrier 3 of 64 threads"},
+      {trap, ginUnhandledCudaError, "the kernel called __trap"},
+  };
+  for (const auto& test : cases) {
+    ginResult_t result;
+    std::string said;
+    {
+      const Stderr captured;
+      result = run(test.kernel, {1, 64});
+      said = captured.text();
+    }
+    ck_assert_msg(said.find(test.sentence) != std::string::npos, "'%s' is not in: %s",
+                  test.sentence, said.c_str());
+    ck_assert_int_eq(result, test.result);
+  }
+}
+END_TEST
+
+__global__ void wait_with_note(int* word) {
+  const gin_exec_note note = {"waitSignal", "signal", threadIdx.x / 4, 9, 3, 1};
+  while (gin::impl::load(word, gin::memory_order_acquire) != 9) {
+    gin_exec_set_note(&note);
+    gin_exec_wait(word, 4);
+  }
+  gin_exec_set_note(nullptr);
+}
+
+START_TEST(a_long_wait_says_who_waits_for_what) {
+  if (!choose(_i)) return;
+  ::setenv("GIN_WAIT_REPORT", "0.2", 1);
+  static int word;
+  std::string said;
+  {
+    const Stderr captured;
+    ck_assert_int_eq(gin::launch(wait_with_note, {2, 8}, &word), ginSuccess);
+    while (!captured.has("block (0,0,0), thread (0,0,0)") ||
+           !captured.has("block (1,0,0), thread (4,0,0)")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    set_flag(&word, 9);
+    ck_assert_int_eq(gin::streamSynchronize(nullptr), ginSuccess);
+    said = captured.text();
+  }
+  ck_assert_msg(
+      said.find("rank 3: kernel wait_with_note, block (0,0,0), thread (0,0,0) and 3 more: "
+                "waitSignal has waited 0.") != std::string::npos,
+      "%s", said.c_str());
+  ck_assert_msg(said.find("for signal 1 from rank 1: it is 4, awaited is 9") != std::string::npos,
+                "%s", said.c_str());
+}
+END_TEST
+
+__global__ void hold_worker(volatile int* flag) {
+  if (threadIdx.x == 1) {
+    while (*flag == 0) {
+    }
+  }
+}
+
+START_TEST(a_thread_that_never_gives_way_is_named) {
+  if (!choose(_i)) return;
+  static int flag;
+  std::string said;
+  {
+    const Stderr captured;
+    ck_assert_int_eq(gin::launch(hold_worker, {1, 4}, &flag), ginSuccess);
+    while (!captured.has("thread (1,0,0) of block (0,0,0) of kernel hold_worker has run for 5 s"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    *const_cast<volatile int*>(&flag) = 1;
+    ck_assert_int_eq(gin::streamSynchronize(nullptr), ginSuccess);
+  }
+}
+END_TEST
+
+START_TEST(host_calls_are_refused_inside_a_kernel) {
+  if (!choose(_i)) return;
+  static int results[3];
+  std::string said;
+  {
+    const Stderr captured;
+    ck_assert_int_eq(run(
+                         [] {
+                           results[0] = gin::launch(nothing, {1, 1});
+                           results[1] = gin::streamSynchronize(nullptr);
+                           gin::Stream stream;
+                           results[2] = gin::streamCreate(&stream);
+                         },
+                         {1, 1}),
+                     ginSuccess);
+    said = captured.text();
+  }
+  for (const int result : results) ck_assert_int_eq(result, ginInvalidUsage);
+  ck_assert(said.find("gin::launch was called by a kernel") != std::string::npos);
+}
+END_TEST
+
+START_TEST(device_functions_are_refused_on_the_host) {
+  if (!choose(_i)) return;
+  ck_assert_ptr_null(gin_exec_self());
+  ck_assert_int_eq(gin_exec_yield(), 0);
+  ck_assert_int_eq(gin_exec_wait(&_i, 0), 0);
+  gin_exec_look(&_i, 0);
+  gin_exec_set_note(nullptr);
+  gin_exec_wake();
+  __syncthreads();  // ends the process
+}
+END_TEST
+
+START_TEST(a_forked_child_is_refused) {
+  if (!choose(_i)) return;
+  ck_assert_int_eq(run(nothing, {1, 1}), ginSuccess);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(gin::launch(nothing, {1, 1}) == ginInvalidUsage ? 0 : 1);
+  int status = -1;
+  ck_assert_int_eq(::waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/// A program that returns from main while a kernel runs ends: with a kernel that waits, and, in a
+/// fiber or a thread, with one that never gives way.
+START_TEST(a_process_ends_while_a_kernel_runs) {
+  for (int how = 0; how < 2; ++how) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!choose(_i)) ::_exit(0);
+      static int never;
+      const ginResult_t queued = how == 0 ? gin::launch(wait_with_note, {4, 16}, &never)
+                                          : gin::launch(hold_worker, {4, 16}, &never);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::exit(queued == ginSuccess ? 0 : 1);
+    }
+    int status = -1;
+    ck_assert_int_eq(::waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+  }
+}
+END_TEST
+
+long switches() {
+  rusage usage;
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nvcsw;
+}
+
+START_TEST(an_idle_executor_never_wakes_up) {
+  if (!choose(_i)) return;
+  ck_assert_int_eq(run(nothing, {8, 32}), ginSuccess);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const long before = switches();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ck_assert_int_le(switches() - before, 3);  // this thread's own sleep is one
+}
+END_TEST
+
+START_TEST(more_than_256_system_threads_are_refused) {
+  if (!choose(_i)) return;
+  ck_assert_int_eq(run(nothing, {8, 32}), ginSuccess);
+  std::string said;
+  {
+    const Stderr captured;
+    ck_assert_int_eq(gin::launch(nothing, {1, 257}), ginInvalidArgument);
+    said = captured.text();
+  }
+  ck_assert(said.find("1 blocks of 257; allowed is 256 in all while GIN_EXECUTOR is threads") !=
+            std::string::npos);
+}
+END_TEST
+
+Suite* executor_launch_suite() {
+  Suite* const suite = suite_create("executor launches");
+  TCase* const all = tcase_create("both modes");
+  tcase_set_timeout(all, 20);
+  for (const TTest* const test :
+       {launches_of_a_stream_run_in_order, a_launch_is_asynchronous_to_the_host,
+        a_destroyed_stream_finishes_its_launches,
+        kernels_of_ranks_that_are_threads_wait_for_each_other,
+        a_device_synchronisation_covers_one_device, arguments_are_converted_copied_and_destroyed,
+        any_callable_is_a_kernel, configurations_that_are_not_allowed_are_refused_with_a_sentence,
+        an_exception_that_leaves_a_kernel_ends_its_launch,
+        a_kernel_ends_its_launch_with_a_result_of_its_choice,
+        kernels_that_can_never_end_or_break_a_rule_say_so, a_long_wait_says_who_waits_for_what,
+        host_calls_are_refused_inside_a_kernel, a_forked_child_is_refused,
+        a_process_ends_while_a_kernel_runs, an_idle_executor_never_wakes_up}) {
+    tcase_add_loop_test(all, test, 0, testing::kAllModes);
+  }
+  tcase_add_test_raise_signal(all, device_functions_are_refused_on_the_host, SIGABRT);
+  suite_add_tcase(suite, all);
+  TCase* const fibers = tcase_create("fibers");
+  tcase_set_timeout(fibers, 20);
+  tcase_add_test(fibers, a_thread_that_never_gives_way_is_named);
+  suite_add_tcase(suite, fibers);
+  TCase* const threads = tcase_create("threads");
+  tcase_add_loop_test(threads, more_than_256_system_threads_are_refused, testing::kFiberModes,
+                      testing::kAllModes);
+  suite_add_tcase(suite, threads);
+  return suite;
+}
+
+}  // namespace
+
+int main() {
+  SRunner* const runner = srunner_create(executor_launch_suite());
+  srunner_run_all(runner, CK_ENV);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_TESTS_UNIT_EXECUTOR_WORLD_H
+#define GIMLET_TESTS_UNIT_EXECUTOR_WORLD_H
+
+#include <gin/launch.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "device/cpu/sanitizer.h"
+
+namespace testing {
+
+/// How the executor of this process runs; chosen before its first launch. Each test is a process of
+/// its own.
+struct Mode {
+  const char* executor;
+  const char* workers;
+};
+
+constexpr Mode kModes[] = {{"fibers", "1"}, {"fibers", "2"}, {"fibers", "5"}, {"threads", "1"}};
+constexpr int kAllModes = 4;
+constexpr int kFiberModes = 3;
+
+/// False: the thread sanitizer follows fibers, but only a few of them.
+inline bool choose(int mode) {
+  ::setenv("GIN_EXECUTOR", kModes[mode].executor, 1);
+  ::setenv("GIN_EXECUTOR_WORKERS", kModes[mode].workers, 1);
+  return GIMLET_TSAN == 0 || mode >= kFiberModes;
+}
+
+inline bool has_fibers(int mode) {
+  return mode < kFiberModes;
+}
+
+/// What the process writes to standard error while this lives.
+class Stderr {
+ public:
+  Stderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
+    ::dup2(::fileno(file_), STDERR_FILENO);
+  }
+  Stderr(const Stderr&) = delete;
+  Stderr& operator=(const Stderr&) = delete;
+  ~Stderr() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    std::fclose(file_);
+  }
+  std::string text() const {
+    std::string all;
+    char piece[512];
+    for (;;) {
+      const ::ssize_t got =
+          ::pread(::fileno(file_), piece, sizeof piece, static_cast<::off_t>(all.size()));
+      if (got <= 0) return all;
+      all.append(piece, static_cast<std::size_t>(got));
+    }
+  }
+  bool has(const std::string& part) const { return text().find(part) != std::string::npos; }
+
+ private:
+  std::FILE* file_;
+  int before_;
+};
+
+/// Queues on the default stream and waits: the first result that is not success.
+template <class Kernel, class... Args>
+ginResult_t run(Kernel kernel, const gin::LaunchConfig& config, Args... args) {
+  const ginResult_t queued = gin::launch(kernel, config, args...);
+  return queued != ginSuccess ? queued : gin::streamSynchronize(nullptr);
+}
+
+}  // namespace testing
+
+#endif
