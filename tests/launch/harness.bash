@@ -7,6 +7,7 @@ set -u
 # shellcheck disable=SC2034  # used by the tests
 client=$PWD/tests/launch/pmix_client
 : "${OSHRUN:=$PWD/tools/oshrun/oshrun}"
+[[ -x $OSHRUN && -x $client ]] || { echo "there is no $OSHRUN or no $client"; exit 99; }
 folder=$(mktemp -d /tmp/gimlet-launch.XXXXXX) || exit 99
 mkdir "$folder/tmp"
 mark=GIMLET_TEST_MARK=launch.$$

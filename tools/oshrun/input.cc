@@ -10,6 +10,17 @@
 
 namespace gimlet::oshrun {
 
+namespace {
+
+// In the background reading would stop the launcher; SIGCONT, sent by `fg`, starts a new round. A
+// terminal that does not control the launcher (-1) stops nobody.
+bool may_read_terminal() {
+  const pid_t foreground = tcgetpgrp(STDIN_FILENO);
+  return foreground == getpgrp() || foreground == -1;
+}
+
+}  // namespace
+
 TerminalInput::TerminalInput(UniqueFd to) : to_(std::move(to)), has_ended_(false) {
   fcntl(to_.get(), F_SETFL, O_NONBLOCK);
 }
@@ -20,8 +31,7 @@ void TerminalInput::watch(PollSet& set) {
     set.watch(to_.get(), POLLOUT, [this] { write_some(); });
   } else if (has_ended_) {
     to_.reset();
-  } else if (tcgetpgrp(STDIN_FILENO) == getpgrp()) {
-    // In the background reading would stop the launcher; SIGCONT, sent by `fg`, starts a new round.
+  } else if (may_read_terminal()) {
     set.watch(STDIN_FILENO, POLLIN, [this] { read_some(); });
   }
 }
