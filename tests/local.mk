@@ -17,10 +17,11 @@ endif
 EXTRA_DIST += %D%/run-launched
 
 # Checks of the sources themselves.
-SOURCE_CHECKS = %D%/checks/include_direction %D%/checks/nvcc_headers %D%/checks/public_headers \
+SOURCE_CHECKS = %D%/checks/exports %D%/checks/format %D%/checks/include_direction \
+	%D%/checks/nvcc_headers %D%/checks/public_headers \
 	%D%/checks/run_launched %D%/checks/scripts %D%/checks/spdx %D%/checks/words
 TESTS += $(SOURCE_CHECKS)
-EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release %D%/checks/exports %D%/checks/format
+EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release
 
 # make installcheck.
 EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMakeLists.txt \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Profiling interface: every shmem_ function under its pshmem_ name. A tool defines the shmem_ name (which is weak
- * in the library) and calls the pshmem_ one.
+ * Profiling interface: every shmem_ function under its pshmem_ name. A tool defines the shmem_ name
+ * (which is weak in the library) and calls the pshmem_ one.
  */
 #ifndef PSHMEM_H
 #define PSHMEM_H

@@ -2,12 +2,13 @@
 /*
  * OpenSHMEM for host code: C11 and C++.
  *
- * Terms used below. Symmetric: the same object on every PE, in the symmetric heap or a global or static
- * variable of the executable; a symmetric pointer argument names the object of PE `pe`, although its value
- * is the caller's own address. Elements: units of the type in the name. Every function may be called by
- * any number of threads at once when shmem_init_thread() gave SHMEM_THREAD_MULTIPLE.
- * An argument that is not allowed (a PE that does not exist, an address that is not symmetric, a range past
- * the end of the heap) ends the job with one sentence that names PE, call and value.
+ * Terms used below. Symmetric: the same object on every PE, in the symmetric heap or a global or
+ * static variable of the executable; a symmetric pointer argument names the object of PE `pe`,
+ * although its value is the caller's own address. Elements: units of the type in the name. Every
+ * function may be called by any number of threads at once when shmem_init_thread() gave
+ * SHMEM_THREAD_MULTIPLE. An argument that is not allowed (a PE that does not exist, an address that
+ * is not symmetric, a range past the end of the heap) ends the job with one sentence that names PE,
+ * call and value.
  */
 #ifndef SHMEM_H
 #define SHMEM_H
@@ -35,8 +36,9 @@
 #define SHMEM_SIGNAL_SET 0
 #define SHMEM_SIGNAL_ADD 1
 
-/* Handles are small numbers in the clothes of pointers, so that kernels can use them as table indexes. */
-typedef struct shmem_team *shmem_team_t;
+/* Handles are small numbers in the clothes of pointers, so that kernels can use them as table
+ * indexes. */
+typedef struct shmem_team* shmem_team_t;
 #define SHMEM_TEAM_INVALID ((shmem_team_t)0)
 #define SHMEM_TEAM_WORLD ((shmem_team_t)1)
 

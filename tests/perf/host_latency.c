@@ -4,10 +4,11 @@
  *
  *   oshcc -O2 host_latency.c -o host_latency && oshrun -np 2 ./host_latency
  *
- * Builds with any OpenSHMEM of version 1.4 or later, so that libraries are compared by one program. PE 0 and PE 1 are
- * pinned to the first two cores they may use. Floor and library are timed in turns, chunk by chunk; every line is
- *   metric  floor-min  floor-p50  library-min  library-p50  ratio-min  ratio-p50  (ns an operation)
- * Floors use a plain shared mapping of both processes, made outside the library.
+ * Builds with any OpenSHMEM of version 1.4 or later, so that libraries are compared by one program.
+ * PE 0 and PE 1 are pinned to the first two cores they may use. Floor and library are timed in
+ * turns, chunk by chunk; every line is metric  floor-min  floor-p50  library-min  library-p50
+ * ratio-min  ratio-p50  (ns an operation) Floors use a plain shared mapping of both processes, made
+ * outside the library.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,16 +31,16 @@ static int me;
 static double floor_ns[kChunks], library_ns[kChunks];
 
 /* The library's memory. */
-static long *word;   /* symmetric, one line apart */
-static char *big;    /* symmetric */
-static char *source; /* private */
+static long* word;   /* symmetric, one line apart */
+static char* big;    /* symmetric */
+static char* source; /* private */
 
 /* The floor's memory: one page shared by both processes. */
 static struct page {
   _Atomic long flag[2][8];
   _Atomic long word[8];
   char big[kBigBytes];
-} *page;
+} * page;
 
 static double now_ns(void) {
   struct timespec t;
@@ -62,7 +63,7 @@ static void pin(int index) {
 
 static void map_page(void) {
   static char name[64];
-  char *symmetric_name = shmem_malloc(sizeof name);
+  char* symmetric_name = shmem_malloc(sizeof name);
   if (me == 0) {
     snprintf(name, sizeof name, "/host_latency.%ld", (long)getpid());
     shmem_putmem(symmetric_name, name, sizeof name, 0);
@@ -85,17 +86,19 @@ static void map_page(void) {
   memset(page->big, me, sizeof page->big);
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
+static int compare(const void* a, const void* b) {
+  double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
 }
 
-static void report(const char *metric, int chunks) {
+static void report(const char* metric, int chunks) {
   if (me != 0) return;
   qsort(floor_ns, (size_t)chunks, sizeof *floor_ns, compare);
   qsort(library_ns, (size_t)chunks, sizeof *library_ns, compare);
-  double f0 = floor_ns[0], f50 = floor_ns[chunks / 2], l0 = library_ns[0], l50 = library_ns[chunks / 2];
-  printf("%-22s %9.2f %9.2f %9.2f %9.2f %7.2f %7.2f\n", metric, f0, f50, l0, l50, l0 / f0, l50 / f50);
+  double f0 = floor_ns[0], f50 = floor_ns[chunks / 2], l0 = library_ns[0],
+         l50 = library_ns[chunks / 2];
+  printf("%-22s %9.2f %9.2f %9.2f %9.2f %7.2f %7.2f\n", metric, f0, f50, l0, l50, l0 / f0,
+         l50 / f50);
   fflush(stdout);
 }
 
@@ -178,7 +181,7 @@ static void library_barriers(int n) {
 
 typedef void (*body)(int n);
 
-static void one_sided(const char *metric, int chunks, int ops, body floor, body library) {
+static void one_sided(const char* metric, int chunks, int ops, body floor, body library) {
   shmem_barrier_all();
   if (me == 0) {
     floor(ops);
@@ -198,7 +201,8 @@ static void one_sided(const char *metric, int chunks, int ops, body floor, body 
   report(metric, chunks);
 }
 
-static void both(const char *metric, int chunks, int ops, body floor, double floor_share, body library) {
+static void both(const char* metric, int chunks, int ops, body floor, double floor_share,
+                 body library) {
   floor(ops);
   library(ops);
   for (int c = 0; c < chunks; ++c) {
@@ -233,8 +237,8 @@ int main(void) {
   memset(source, 2, kBigBytes);
   map_page();
   if (me == 0) {
-    printf("%-22s %9s %9s %9s %9s %7s %7s\n", "# ns an operation", "floor-min", "floor-p50", "lib-min", "lib-p50",
-           "r-min", "r-p50");
+    printf("%-22s %9s %9s %9s %9s %7s %7s\n", "# ns an operation", "floor-min", "floor-p50",
+           "lib-min", "lib-p50", "r-min", "r-p50");
   }
   one_sided("p 8 B", kChunks, kOps, floor_store, library_p);
   one_sided("p 8 B + quiet", kChunks, kOps, floor_store_barrier, library_p_quiet);

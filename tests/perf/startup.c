@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* startup.c - the shortest OpenSHMEM program: what a launcher and init cost. Exit code 0 when all PEs met. */
+/* startup.c - the shortest OpenSHMEM program: what a launcher and init cost. Exit code 0 when all
+ * PEs met. */
 #include <shmem.h>
 #include <stdio.h>
 

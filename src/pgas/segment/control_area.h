@@ -16,7 +16,8 @@ namespace gimlet::pgas {
 /// sleeps on the doorbell. `transport_state`, `blob`: the owner; the blob is complete before the
 /// state is stored as kReady with release, read with acquire. `cpus`: the owner, before memory is
 /// exchanged. `sync_flags[k]`: one partner a round, ascending epochs, reached by whichever
-/// transport leads there. `exit_flags`: the same at the end of the job, always by stores. `mailbox`: the owner, between two barriers.
+/// transport leads there. `exit_flags`: the same at the end of the job, always by stores.
+/// `mailbox`: the owner, between two barriers.
 struct ControlArea {
   static constexpr std::size_t kBlobBytes = 8192;
   static constexpr std::size_t kMailboxBytes = 4096;
