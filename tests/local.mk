@@ -3,7 +3,7 @@
 # exports.
 UNIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 UNIT_TEST_LIBS = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(CHECK_LIBS) \
-	$(PMIX_LIBS) $(UCX_LIBS) $(HWLOC_LIBS) $(BOOST_CONTEXT_LIBS) -lpthread -ldl
+	$(PMIX_LIBS) $(UCX_LIBS) $(HWLOC_LIBS) $(FMT_LIBS) $(BOOST_CONTEXT_LIBS) -lpthread -ldl
 
 # Every test runs through run-launched, which says there how a test is launched and how it says
 # otherwise.

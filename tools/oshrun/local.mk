@@ -2,7 +2,7 @@
 # The launcher stands alone: it does not link the library.
 bin_PROGRAMS += %D%/oshrun
 %C%_oshrun_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(HWLOC_CFLAGS)
-%C%_oshrun_LDADD = $(PMIX_LIBS) $(HWLOC_LIBS) -lpthread
+%C%_oshrun_LDADD = $(PMIX_LIBS) $(HWLOC_LIBS) $(FMT_LIBS) -lpthread
 %C%_oshrun_SOURCES = \
 	%D%/binding.cc %D%/binding.h \
 	%D%/environment.cc %D%/environment.h \
