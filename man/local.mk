@@ -3,9 +3,22 @@
 EXTRA_DIST += %D%/list-functions %D%/make-pages %D%/pages.list %D%/extract-examples %D%/build-examples
 dist_man1_MANS += %D%/man1/oshcc.1 %D%/man1/oshrun.1
 dist_man3_MANS += \
+	%D%/man3/gin_action.3 \
+	%D%/man3/gin_barrier.3 \
+	%D%/man3/gin_comm.3 \
+	%D%/man3/gin_context.3 \
+	%D%/man3/gin_coop.3 \
+	%D%/man3/gin_devcomm.3 \
 	%D%/man3/gin_exec.3 \
+	%D%/man3/gin_flush.3 \
 	%D%/man3/gin_launch.3 \
+	%D%/man3/gin_memory.3 \
 	%D%/man3/gin_platform.3 \
+	%D%/man3/gin_put.3 \
+	%D%/man3/gin_result.3 \
+	%D%/man3/gin_signal.3 \
+	%D%/man3/gin_team.3 \
+	%D%/man3/gin_window.3 \
 	%D%/man3/pshmem.3 \
 	%D%/man3/shmem_atomic.3 \
 	%D%/man3/shmem_barrier_all.3 \
@@ -26,7 +39,7 @@ dist_man3_MANS += \
 	%D%/man3/shmem_put_signal.3 \
 	%D%/man3/shmem_signal.3 \
 	%D%/man3/shmem_wait_until.3
-dist_man7_MANS += %D%/man7/gimlet.7 %D%/man7/shmem.7
+dist_man7_MANS += %D%/man7/gimlet.7 %D%/man7/gin.7 %D%/man7/shmem.7
 
 # The names come from the headers, so that no function can be without a page.
 MAN_POINTERS = %D%/pointers/made
