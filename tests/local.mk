@@ -34,5 +34,7 @@ if HAVE_CHECK
 include %D%/unit/executor.mk
 include %D%/unit/ucx.mk
 include %D%/unit/pgas.mk
+include %D%/unit/gin.mk
 endif
 include %D%/conformance/local.mk
+include %D%/device/gin.mk

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// launch: np=2,3 transport=auto
+//
+// PEs of a job: a wait that nobody ends is reported with PE, kernel, block, thread and values, and
+// a mistake of one PE is told to all.
+#include <shmem.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "gin_kernels.h"
+#include "gin_ranks.h"
+
+namespace {
+
+using gin_test::must;
+
+__global__ void stuck(ginDevComm comm) {
+  const gin::CoopCta block;
+  const gin::Context gin(comm, 0);
+  if (comm.rank == 0 && blockIdx.x == 0) {
+    gin.signal(ginTeamWorld(comm), 1, gin::StrongSignalAdd{5, 3}, block);
+  } else if (comm.rank == 1 && blockIdx.x == 3) {
+    gin.waitSignal(block, 5, 4);
+  }
+}
+
+__global__ void past_the_end(ginDevComm comm, ginWindow_t window) {
+  const gin::Context gin(comm, 0);
+  if (comm.rank == comm.nRanks - 1) {
+    gin.put(ginTeamWorld(comm), 0, window, 4096, window, 0, 8, gin::WeakSignalInc{0});
+  } else {
+    gin.waitSignal(gin::CoopThread{}, 0, 1);
+  }
+}
+
+std::string take_text(int file) {
+  std::string text(static_cast<std::size_t>(::lseek(file, 0, SEEK_END)), '\0');
+  if (::pread(file, text.data(), text.size(), 0) < 0) text.clear();
+  return text;
+}
+
+ginDevComm make_device_comm(ginComm_t comm) {
+  ginDevCommRequirements_t requirements = GIN_DEV_COMM_REQUIREMENTS_INITIALIZER;
+  requirements.ginConnectionType = GIN_CONNECTION_FULL;
+  requirements.ginSignalCount = 8;
+  ginDevComm device_comm;
+  must(ginDevCommCreate(comm, &requirements, &device_comm), "ginDevCommCreate");
+  return device_comm;
+}
+
+void expect(const std::string& text, const std::string& part) {
+  EXPECT(text.find(part) != std::string::npos, "no '%s' in: %s", part.c_str(), text.c_str());
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  if (::getenv("GIN_WAIT_TIMEOUT") == nullptr) {
+    ::setenv("GIN_WAIT_REPORT", "0.3", 1);
+    ::setenv("GIN_WAIT_TIMEOUT", "1", 1);
+    ::execv("/proc/self/exe", argv);
+    return 99;
+  }
+  shmem_init();
+  const int me = shmem_my_pe();
+  const int last = shmem_n_pes() - 1;
+  ginComm_t comm = nullptr;
+  must(ginCommCreate(SHMEM_TEAM_WORLD, &comm), "ginCommCreate");
+  const gin_test::Rank rank{comm, me, last + 1, [] { shmem_barrier_all(); }};
+  const int file = ::memfd_create("stderr", 0);
+  const int old = ::dup(2);
+
+  ginDevComm device_comm = make_device_comm(comm);
+  shmem_barrier_all();
+  ::dup2(file, 2);
+  gin_test::run_kernel(stuck, 4, 8, device_comm);
+  shmem_barrier_all();
+  ::dup2(old, 2);
+  std::string text = take_text(file);
+  if (me == 1) {
+    expect(text, "gimlet: PE 1: kernel ");
+    expect(text, "stuck block 3 thread 0 has waited 0.");
+    expect(text, " s for signal 5 of context 0: value 3, awaited at least 4");
+    expect(text, "GIN_WAIT_TIMEOUT ends all waits");
+  }
+  const ginResult_t expected = me == 1 ? ginTimeout : ginRemoteError;
+  EXPECT(gin_test::async_error(rank) == expected, "PE %d: %d", me, gin_test::async_error(rank));
+  must(ginDevCommDestroy(comm, &device_comm), "ginDevCommDestroy");
+  must(ginCommDestroy(comm), "ginCommDestroy");
+
+  must(ginCommCreate(SHMEM_TEAM_WORLD, &comm), "ginCommCreate");
+  const gin_test::Rank again{comm, me, last + 1, [] { shmem_barrier_all(); }};
+  device_comm = make_device_comm(comm);
+  {
+    gin_test::TestWindow window(again, 4096);
+    shmem_barrier_all();
+    ::dup2(file, 2);
+    gin_test::run_kernel(past_the_end, 1, 1, device_comm, window.handle());
+    shmem_barrier_all();
+    ::dup2(old, 2);
+    text = take_text(file);
+    if (me == last) {
+      expect(text, "put: 8 bytes at offset 4096 are not all in the window of PE 0, which has 4096");
+    }
+    const ginResult_t told = me == last ? ginInvalidArgument : ginRemoteError;
+    EXPECT(gin_test::async_error(again) == told, "PE %d: %d", me, gin_test::async_error(again));
+  }
+  must(ginDevCommDestroy(comm, &device_comm), "ginDevCommDestroy");
+  must(ginCommDestroy(comm), "ginCommDestroy");
+  shmem_finalize();
+  return gin_test::failures.load() == 0 ? 0 : 1;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What GIN computes without a kernel: teams, layouts, tables.
+#include <atomic>
+#include <cstdlib>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "gin/barrier.h"
+#include "gin/error_word.h"
+#include "gin/impl/barrier_layout.h"
+#include "gin/lsa_team.h"
+#include "gin/memory_table.h"
+#include "gin/resource_layout.h"
+#include "gin/status_result.h"
+#include "gin/wait_report.h"
+#include "gin/window_table.h"
+#include "pgas/group.h"
+
+// After the headers above, whose name `fail` it takes.
+#include <check.h>
+#undef fail
+
+namespace {
+
+using namespace gimlet::gin;
+using gimlet::Code;
+
+ginDevCommRequirements_t requirements() {
+  ginDevCommRequirements_t r = GIN_DEV_COMM_REQUIREMENTS_INITIALIZER;
+  r.ginConnectionType = GIN_CONNECTION_FULL;
+  return r;
+}
+
+Code layout_code(const ginDevCommRequirements_t& r) {
+  ResourceLayout layout;
+  return make_layout(&r, 4, 2, layout).code();
+}
+
+START_TEST(lsa_teams_divide_every_run) {
+  const std::vector<Run> one(4, Run{0, 4});
+  ck_assert_int_eq(lsa_team_size(one, 0), 4);
+  ck_assert_int_eq(lsa_team_size(one, 2), 2);
+  ck_assert_int_eq(lsa_team_size(one, 3), 2);
+  ck_assert_int_eq(lsa_team_size(one, 1), 1);
+  ck_assert_int_eq(lsa_team_size(one, 100), 4);
+  const std::vector<Run> two = {{0, 4}, {0, 4}, {0, 4}, {0, 4}, {4, 2}, {4, 2}};
+  ck_assert_int_eq(lsa_team_size(two, 0), 2);
+  const std::vector<Run> prime(7, Run{0, 7});
+  ck_assert_int_eq(lsa_team_size(prime, 2), 1);
+}
+END_TEST
+
+START_TEST(lsa_teams_are_single_when_views_contradict) {
+  const std::vector<Run> one_sided = {{0, 2}, {1, 1}};
+  ck_assert_int_eq(lsa_team_size(one_sided, 0), 1);
+  const std::vector<Run> outside = {{0, 3}, {0, 3}};
+  ck_assert_int_eq(lsa_team_size(outside, 0), 1);
+}
+END_TEST
+
+START_TEST(team_arithmetic_agrees_with_lists) {
+  const ginTeam_t world = {12, 7, 1};
+  const ginTeam_t inner = ginTeamInnerFactor(world, 4);
+  ck_assert(inner.nRanks == 4 && inner.rank == 3 && inner.stride == 1);
+  const ginTeam_t outer = ginTeamOuterFactor(world, 4);
+  ck_assert(outer.nRanks == 3 && outer.rank == 1 && outer.stride == 4);
+  for (int r = 0; r < 12; ++r) {
+    const bool in_outer = r % 4 == 3;
+    ck_assert_int_eq(ginTeamRankIsMember(outer, world, r), in_outer);
+    if (in_outer) ck_assert_int_eq(ginTeamRankToTeam(outer, world, r), r / 4);
+    ck_assert_int_eq(ginTeamRankIsMember(inner, world, r), r / 4 == 1);
+  }
+  for (const ginTeam_t& subset : {inner, outer}) {
+    std::vector<int> others;
+    for (int r = 0; r < 12; ++r) {
+      if (!ginTeamRankIsMember(subset, world, r)) others.push_back(r);
+    }
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      ck_assert_int_eq(ginTeamRankInDifference(world, subset, static_cast<int>(i)), others[i]);
+    }
+  }
+}
+END_TEST
+
+START_TEST(team_difference_handles_negative_strides) {
+  const ginTeam_t world = {9, 4, 1};
+  const ginTeam_t backwards = {3, 1, -3};  // 7, 4, 1
+  const int others[] = {0, 2, 3, 5, 6, 8};
+  for (int i = 0; i < 6; ++i) {
+    ck_assert_int_eq(ginTeamRankInDifference(world, backwards, i), others[i]);
+  }
+}
+END_TEST
+
+START_TEST(rolling_comparison_survives_the_turn) {
+  ck_assert(::gin::impl::rolling_at_most(5, 5, 64));
+  ck_assert(::gin::impl::rolling_at_most(5, 6, 64));
+  ck_assert(!::gin::impl::rolling_at_most(6, 5, 64));
+  ck_assert(::gin::impl::rolling_at_most(UINT64_MAX, 3, 64));
+  ck_assert(::gin::impl::rolling_at_most(250, 260, 8));
+  ck_assert(::gin::impl::rolling_at_most(260, 4, 8));
+  ck_assert(!::gin::impl::rolling_at_most(4, 250, 8));
+}
+END_TEST
+
+START_TEST(barriers_need_few_words) {
+  using ::gin::impl::barrier_words;
+  ck_assert_uint_eq(barrier_words(1), 1);
+  ck_assert_uint_eq(barrier_words(32), 32);
+  ck_assert_uint_eq(barrier_words(33), 6);
+  ck_assert_uint_eq(barrier_words(64), 6);
+  ck_assert_uint_eq(barrier_words(65), 7);
+  ck_assert_uint_eq(barrier_words(65536), 16);
+  ck_assert_uint_eq(::gin::impl::barrier_pitch(4) % 8, 0);
+}
+END_TEST
+
+START_TEST(layout_keeps_everything_apart) {
+  ginDevCommRequirements_t r = requirements();
+  ginDevResourceRequirements_t second = {};
+  second.bufferSize = 10;
+  second.bufferAlign = 1024;
+  second.ginSignalCount = 3;
+  ginDevResourceRequirements_t first = {};
+  first.next = &second;
+  first.bufferSize = 1;
+  first.ginCounterCount = 2;
+  r.resourceRequirementsList = &first;
+  r.ginContextCount = 3;
+  r.ginSignalCount = 5;
+  r.ginCounterCount = 1;
+  r.worldGinBarrierCount = 2;
+  r.railGinBarrierCount = 1;
+  ResourceLayout l;
+  ck_assert(make_layout(&r, 4, 2, l).ok());
+  ck_assert_uint_eq(l.contexts, 3);
+  ck_assert_uint_ge(l.world_barrier.signal0, 5);
+  ck_assert_uint_eq(l.world_barrier.signal0 % 8, 0);
+  ck_assert_uint_ge(l.rail_barrier.signal0,
+                    l.world_barrier.signal0 + 2 * ::gin::impl::barrier_pitch(4));
+  ck_assert_uint_ge(l.grants[1].first_signal,
+                    l.rail_barrier.signal0 + ::gin::impl::barrier_pitch(2));
+  ck_assert_uint_eq(l.signals, l.grants[1].first_signal + 3);
+  ck_assert_uint_eq(l.grants[0].first_counter, 1);
+  ck_assert_uint_eq(l.counters, 3);
+  ck_assert_uint_ge(l.signals_pitch, 8 * l.signals);
+  ck_assert_uint_eq(l.signals_pitch % 128, 0);
+  ck_assert_uint_ge(l.signals_offset, sizeof(ginErrorWord));
+  ck_assert_uint_eq(l.shadows_offset, l.signals_offset + 3 * l.signals_pitch);
+  ck_assert_uint_eq(l.counters_offset, l.shadows_offset + 3 * l.signals_pitch);
+  ck_assert_uint_eq(l.slots_offset, l.counters_offset + 3 * l.counters_pitch);
+  ck_assert_uint_ge(l.grants[0].buffer_offset, l.slots_offset + 4 * 4);
+  ck_assert_uint_eq(l.grants[0].buffer_offset % 128, 0);
+  ck_assert_uint_eq(l.grants[1].buffer_offset % 1024, 0);
+  ck_assert_uint_eq(l.bytes, l.grants[1].buffer_offset + 10);
+}
+END_TEST
+
+START_TEST(layout_refuses_what_is_not_allowed) {
+  ck_assert_int_eq(static_cast<int>(layout_code(requirements())), static_cast<int>(Code::kOk));
+  ResourceLayout layout;
+  ck_assert(make_layout(nullptr, 4, 2, layout).code() == Code::kInvalidArgument);
+  ginDevCommRequirements_t r = {};
+  ck_assert(layout_code(r) == Code::kInvalidUsage);
+  r = requirements();
+  r.size -= 8;
+  ck_assert(layout_code(r) == Code::kInvalidUsage);
+  r = requirements();
+  r.version = GIN_VERSION_CODE + 1;
+  ck_assert(layout_code(r) == Code::kInvalidUsage);
+  r = requirements();
+  r.ginSignalCount = -1;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+  r = requirements();
+  r.ginSignalCount = INT32_MAX;
+  r.worldGinBarrierCount = INT32_MAX;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+  r = requirements();
+  r.ginCounterCount = 65536;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+  r = requirements();
+  r.ginConnectionType = GIN_CONNECTION_NONE;
+  r.ginSignalCount = 1;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+  r.ginForceEnable = true;
+  ck_assert(layout_code(r) == Code::kOk);
+  r = requirements();
+  r.ginConnectionType = GIN_CONNECTION_RAIL;
+  r.worldGinBarrierCount = 1;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+  r = requirements();
+  r.lsaMultimem = true;
+  ck_assert(layout_code(r) == Code::kInvalidUsage);
+  r = requirements();
+  ginDevResourceRequirements_t entry = {};
+  entry.bufferAlign = 3;
+  r.resourceRequirementsList = &entry;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+  entry.bufferAlign = 0;
+  entry.bufferSize = SIZE_MAX;
+  ck_assert(layout_code(r) == Code::kInvalidArgument);
+}
+END_TEST
+
+START_TEST(memory_is_found_from_within) {
+  MemoryTable table;
+  void* address = nullptr;
+  ck_assert(table.allocate(100, address).ok());
+  auto* bytes = static_cast<char*>(address);
+  MemoryPiece piece;
+  ck_assert(table.find(bytes + 16, 84, piece).ok());
+  ck_assert_uint_eq(piece.offset, 16);
+  ck_assert(table.find(bytes, piece.memory->size() + 1, piece).code() == Code::kInvalidArgument);
+  ck_assert(table.find(bytes - 1, 1, piece).code() == Code::kInvalidArgument);
+  ck_assert(table.release(bytes + 16).code() == Code::kInvalidArgument);
+  ck_assert(table.release(bytes).ok());
+  ck_assert(table.release(bytes).code() == Code::kInvalidArgument);
+  bytes[99] = 1;  // the piece keeps it alive
+  ck_assert(table.find(bytes, 1, piece).code() == Code::kInvalidArgument);
+}
+END_TEST
+
+START_TEST(windows_are_found_by_handle_only) {
+  WindowTable table;
+  ck_assert(table.open().ok());
+  std::set<ginWindow_t> handles;
+  for (std::uint32_t i = 0; i < WindowTable::kCapacity; ++i) {
+    ginWindow_t handle = nullptr;
+    ck_assert(table.add(Window{}, ginWindowEntry{}, handle).ok());
+    handles.insert(handle);
+    ck_assert_uint_eq(handle->live, GIN_WINDOW_LIVE);
+  }
+  ck_assert_uint_eq(handles.size(), WindowTable::kCapacity);
+  ginWindow_t one_more = nullptr;
+  ck_assert(table.add(Window{}, ginWindowEntry{}, one_more).code() == Code::kNoMemory);
+  ginWindow_t victim = *std::next(handles.begin(), 100);
+  ck_assert_ptr_nonnull(table.find(victim));
+  ck_assert(table.remove(victim).ok());
+  ck_assert_uint_eq(victim->live, 0);
+  ck_assert_ptr_null(table.find(victim));
+  ck_assert(table.remove(victim).code() == Code::kInvalidArgument);
+  auto* inside = reinterpret_cast<ginWindow_t>(reinterpret_cast<char*>(*handles.begin()) + 8);
+  ck_assert_ptr_null(table.find(inside));
+  ck_assert_ptr_null(table.find(nullptr));
+  ck_assert(table.add(Window{}, ginWindowEntry{}, one_more).ok());
+  ck_assert_ptr_eq(one_more, victim);
+}
+END_TEST
+
+START_TEST(first_error_stays) {
+  ginErrorWord word = {};
+  ck_assert_int_eq(read_error(word), ginSuccess);
+  std::atomic<int> winners{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      ErrorRecord record;
+      record.code = static_cast<ginResult_t>(ginInvalidArgument + t);
+      record.rank = t;
+      if (set_error(word, record)) winners.fetch_add(1);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  ck_assert_int_eq(winners.load(), 1);
+  ck_assert_int_eq(read_error(word), ginInvalidArgument + word.rank);
+}
+END_TEST
+
+START_TEST(long_waits_fill_few_lines) {
+  ReportBudget budget;
+  std::uint32_t unsaid = 0;
+  int lines = 0;
+  for (int i = 0; i < 100; ++i) lines += budget.take(1000, 100, unsaid) ? 1 : 0;
+  ck_assert_int_eq(lines, ReportBudget::kLines);
+  ck_assert(budget.take(1100, 100, unsaid));
+  ck_assert_uint_eq(unsaid, 100 - ReportBudget::kLines);
+}
+END_TEST
+
+START_TEST(threads_gather_and_notice_who_left) {
+  auto groups = gimlet::pgas::make_local_groups(3);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (auto& group : groups) {
+    threads.emplace_back([&wrong, mine = std::move(group)]() mutable {
+      for (int round = 0; round < 50; ++round) {
+        const int own = mine->rank() + 10 * round;
+        int all[3] = {};
+        const auto status = mine->allgather(std::as_bytes(std::span(&own, 1)),
+                                            std::as_writable_bytes(std::span(all)));
+        if (!status.ok()) wrong.fetch_add(1);
+        for (int r = 0; r < 3; ++r) wrong.fetch_add(all[r] != r + 10 * round);
+      }
+      if (mine->rank() == 2) return;  // leaves
+      if (mine->barrier().code() != Code::kRemote) wrong.fetch_add(1);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  ck_assert_int_eq(wrong.load(), 0);
+}
+END_TEST
+
+START_TEST(every_result_has_a_text) {
+  std::set<std::string> texts;
+  for (int r = ginSuccess; r < ginNumResults; ++r) {
+    texts.insert(ginGetErrorString(static_cast<ginResult_t>(r)));
+  }
+  ck_assert_uint_eq(texts.size(), ginNumResults);
+  ck_assert_int_eq(finish("call", gimlet::fail(Code::kTimeout, "it took {} s", 3)), ginTimeout);
+  ck_assert_str_eq(ginGetLastError(), "call: it took 3 s");
+}
+END_TEST
+
+Suite* suite() {
+  Suite* s = suite_create("gin core");
+  TCase* c = tcase_create("core");
+  tcase_add_test(c, lsa_teams_divide_every_run);
+  tcase_add_test(c, lsa_teams_are_single_when_views_contradict);
+  tcase_add_test(c, team_arithmetic_agrees_with_lists);
+  tcase_add_test(c, team_difference_handles_negative_strides);
+  tcase_add_test(c, rolling_comparison_survives_the_turn);
+  tcase_add_test(c, barriers_need_few_words);
+  tcase_add_test(c, layout_keeps_everything_apart);
+  tcase_add_test(c, layout_refuses_what_is_not_allowed);
+  tcase_add_test(c, memory_is_found_from_within);
+  tcase_add_test(c, windows_are_found_by_handle_only);
+  tcase_add_test(c, first_error_stays);
+  tcase_add_test(c, long_waits_fill_few_lines);
+  tcase_add_test(c, threads_gather_and_notice_who_left);
+  tcase_add_test(c, every_result_has_a_text);
+  suite_add_tcase(s, c);
+  return s;
+}
+
+}  // namespace
+
+int main() {
+  SRunner* runner = srunner_create(suite());
+  srunner_run_all(runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
