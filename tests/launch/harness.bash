@@ -110,7 +110,7 @@ finish() {
   local pid
   if ! eventually nothing_left; then
     complain "processes or files were left behind"
-    ps -o pid,ppid,stat,args -p "$(left_processes | paste -sd,)"
+    for pid in $(left_processes); do tr '\0' ' ' < "/proc/$pid/cmdline" && echo; done
     ls -lAR "$folder/tmp"
     for pid in $(left_processes); do kill -KILL "$pid" 2> /dev/null; done
   fi
