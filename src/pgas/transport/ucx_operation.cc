@@ -12,7 +12,6 @@ Operation& OperationPool::take(OperationKind kind, Lane* lane, bool awaited) {
   }
   Operation& op = *unused_.back();
   unused_.pop_back();
-  ++in_use_;
   op.kind = kind;
   op.lane = lane;
   op.awaited = awaited;
@@ -30,7 +29,6 @@ Operation& OperationPool::take(OperationKind kind, Lane* lane, bool awaited) {
 void OperationPool::give_back(Operation& op) {
   op.error = {};
   ++op.generation;
-  --in_use_;
   unused_.push_back(&op);
 }
 
@@ -46,6 +44,7 @@ void Lane::link(Operation& op) {
   op.before->after = &op;
   open.before = &op;
   op.linked = true;
+  ++operations;
   if (op.kind == OperationKind::kPutSignal) ++put_signals;
 }
 
@@ -54,6 +53,7 @@ void Lane::unlink(Operation& op) {
   op.before->after = op.after;
   op.after->before = op.before;
   op.linked = false;
+  --operations;
   if (op.kind == OperationKind::kPutSignal) --put_signals;
 }
 

@@ -71,13 +71,11 @@ class OperationPool {
   Operation& take(OperationKind kind, Lane* lane, bool awaited);
   void give_back(Operation& op);
   Operation* find(std::uint64_t ticket);
-  std::uint32_t in_use() const { return in_use_; }
 
  private:
   UcxTransport& transport_;
   std::deque<Operation> all_;
   std::vector<Operation*> unused_;
-  std::uint32_t in_use_ = 0;
 };
 
 /// What this PE knows of one peer. Made at first contact.
@@ -107,6 +105,9 @@ struct Lane {
   bool dirty = false;  // in the list that quiet walks
   ucp_ep_h endpoint = nullptr;
   std::vector<Remote> remote;
+  std::uint32_t requests = 0;     // UCX requests in flight
+  std::uint32_t operations = 0;   // open ones
+  std::uint32_t reads = 0;        // of them of kind kRead
   Operation open;                 // head of the list, oldest first
   std::uint32_t put_signals = 0;  // open operations of kind kPutSignal
   // Sequence numbers: the last message that wants an acknowledgement, up to where one was asked

@@ -73,7 +73,7 @@ void UcxTransport::finish(Operation& op) {
   op.finished = true;
   op.source_free = true;
   if (op.lane != nullptr) op.lane->unlink(op);
-  if (op.kind == OperationKind::kRead) --reads_;
+  if (op.kind == OperationKind::kRead) --op.lane->reads;
   if (Operation* whole = std::exchange(op.whole, nullptr); whole != nullptr) {
     if (whole->error.ok()) whole->error = std::exchange(op.error, {});
     op.error = {};
@@ -93,6 +93,7 @@ void UcxTransport::adopt(Operation& op, ucs_status_ptr_t request) {
   if (!UCS_PTR_IS_PTR(request)) return completed(op, UCS_PTR_RAW_STATUS(request));
   ++op.requests;
   ++requests_;
+  if (op.lane != nullptr) ++op.lane->requests;
   op.unsent = op.kind != OperationKind::kGet && op.kind != OperationKind::kFlush &&
               op.stage != Operation::Stage::kFlush;
   if (op.unsent) unsent_.fetch_add(1, std::memory_order_relaxed);
@@ -104,6 +105,7 @@ void UcxTransport::on_completed(void* request, ucs_status_t status, void* operat
   ucp_request_free(request);
   --op.requests;
   --self.requests_;
+  if (op.lane != nullptr) --op.lane->requests;
   if (std::exchange(op.unsent, false)) self.unsent_.fetch_sub(1, std::memory_order_relaxed);
   self.completed(op, status);
 }
@@ -112,8 +114,10 @@ void UcxTransport::completed(Operation& op, ucs_status_t status) {
   if (op.finished) return recycle_if_unused(op);
   if (status != UCS_OK && op.lane != nullptr) {
     Lane& lane = *op.lane;
+    ++op.requests;  // fail_lane may finish it, it must not be recycled under our hands
     fail_lane(lane, fmt::format("PE {} can't be reached any more: {}", lane.pe,
                                 ucs_status_string(status)));
+    --op.requests;
     if (op.finished) return recycle_if_unused(op);
     op.error = fail(Code::kRemote, "{}", lane.why_failed);
     return finish(op);
@@ -216,7 +220,7 @@ Status UcxTransport::send_whole(Lane& lane, const MessageHeader& last, const voi
       op = &begin(OperationKind::kTransfer, lane, true);
       op->posted = false;
     }
-    while (sent != bytes && room() && lane.is(Lane::State::kReady)) {
+    while (sent != bytes && room(lane) && lane.is(Lane::State::kReady)) {
       Operation& part = begin(OperationKind::kMessage, lane, false);
       part.whole = op;
       ++op->parts;
@@ -236,7 +240,7 @@ Status UcxTransport::read_whole(Lane& lane, void* dest, const RemoteAddress& sou
   Operation* op = nullptr;
   const auto post_part = [&](Operation& part) {
     const std::size_t length = std::min<std::size_t>(kReadPiece, bytes - asked_for);
-    ++reads_;
+    ++lane.reads;
     part.result = to + asked_for;
     part.bytes = part.missing = static_cast<std::uint32_t>(length);
     part.header = header_for(MessageKind::kRead,
@@ -246,7 +250,7 @@ Status UcxTransport::read_whole(Lane& lane, void* dest, const RemoteAddress& sou
     send(part, lane.endpoint, nullptr, 0, true);
   };
   const auto post = [&] {
-    if (reads_ >= kMaxReads) return false;
+    if (lane.reads >= kMaxReads) return false;
     if (bytes <= kReadPiece) {
       op = &begin(OperationKind::kRead, lane, true);
       post_part(*op);
@@ -256,7 +260,8 @@ Status UcxTransport::read_whole(Lane& lane, void* dest, const RemoteAddress& sou
       op = &begin(OperationKind::kTransfer, lane, true);
       op->posted = false;
     }
-    while (asked_for != bytes && room() && reads_ < kMaxReads && lane.is(Lane::State::kReady)) {
+    while (asked_for != bytes && room(lane) && lane.reads < kMaxReads &&
+           lane.is(Lane::State::kReady)) {
       Operation& part = begin(OperationKind::kRead, lane, false);
       part.whole = op;
       ++op->parts;

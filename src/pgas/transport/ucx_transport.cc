@@ -12,8 +12,9 @@ namespace {
 
 constexpr unsigned kLookAroundEvery = 64;
 constexpr unsigned kBusyLooks = 64;
+// Of one lane, so that a peer that stands still stops nobody who talks to others.
 constexpr std::uint32_t kMaxRequests = 256;
-constexpr std::uint32_t kMaxOperations = 8192;
+constexpr std::uint32_t kMaxOperations = 4096;
 constexpr int kClosingLooks = 1000;
 
 }  // namespace
@@ -71,8 +72,8 @@ UcxTransport::~UcxTransport() {
   }
 }
 
-bool UcxTransport::room() const {
-  return requests_ < kMaxRequests && operations_.in_use() < kMaxOperations;
+bool UcxTransport::room(const Lane& lane) const {
+  return lane.requests < kMaxRequests && lane.operations < kMaxOperations;
 }
 
 /// Whether a request of class `what` may be posted now, given the last fence.
@@ -121,12 +122,15 @@ void UcxTransport::defer(Status error) {
 
 /// Ends the wait for a peer that died, or that never answered.
 Status UcxTransport::look_around(Lane& lane, std::uint64_t waited_ns) {
-  const bool dead = owner_.dead_peer && owner_.dead_peer() == lane.pe;
+  const int dead = owner_.dead_peer ? owner_.dead_peer() : -1;
   const bool late = static_cast<double>(waited_ns) > owner_.connect_timeout * 1e9;
-  if (!dead && !late) return {};
+  if (dead != lane.pe && !late) return {};
   Turn turn(*this, Turn::Patience::kWait);
-  if (dead) {
+  if (dead == lane.pe) {
     fail_lane(lane, fmt::format("PE {} died", lane.pe));
+  } else if (dead >= 0) {  // only one death is reported
+    fail_lane(lane, fmt::format("PE {} died, and PE {} did not answer within {} s", dead, lane.pe,
+                                owner_.connect_timeout));
   } else if (!lane.heard) {
     fail_lane(lane, fmt::format("PE {} did not answer within {} s of first contact", lane.pe,
                                 owner_.connect_timeout));
@@ -176,7 +180,7 @@ Status UcxTransport::issue(Lane& lane, Class what, bool wait, Operation*& op, Co
         return false;
       }
       ordered = true;
-      posted = room() && post();
+      posted = room(lane) && post();
       if (!posted) return false;
     }
     const bool over = op->finished || (op->kind == OperationKind::kPutSignal && op->source_free);

@@ -108,7 +108,7 @@ class UcxTransport final : public Transport {
   Status look_around(Lane& lane, std::uint64_t waited_ns);
   void leave();
   // ucx_transport.cc, under the token.
-  bool room() const;
+  bool room(const Lane& lane) const;
   bool in_order(const Lane& lane, Class what) const;
   bool done_to(const Lane& lane, std::uint64_t sequence) const;
   bool clean(const Lane& lane) const;
@@ -186,7 +186,6 @@ class UcxTransport final : public Transport {
   std::uint64_t sequence_ = 0;
   std::uint64_t fence_ = 0;
   std::uint32_t requests_ = 0;  // UCX requests in flight
-  std::uint32_t reads_ = 0;     // operations of kind kRead
   std::atomic<std::uint32_t> unsent_{0};
   std::atomic<std::uint64_t> strangers_{0};
   std::atomic<int> endpoints_{0};

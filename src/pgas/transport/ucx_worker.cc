@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <ucs/debug/debug.h>
 
@@ -14,18 +15,36 @@
 #include <string>
 #include <string_view>
 
+#include "device/log.h"
+
 namespace gimlet::pgas::ucx {
 namespace {
 
 // How long the sleeping thread leaves the worker to callers that are polling it anyway.
-constexpr long kNapNs = 500'000;
+constexpr long kNapNs = 1'000'000;
 
 // Unless the user says otherwise: System V segments outlive a killed job; CMA needs ptrace rights
 // between the PEs, which containers deny, and serves none of our requests.
 constexpr const char* kDefaultTls = "^sysv,cma";
+constexpr const char* kTlsWithoutMemory = "^sysv,cma,posix";
+// What shared memory takes of /dev/shm for a worker, with the settings below.
+constexpr std::uint64_t kSharedBytes = 1 << 20;
 
 bool set_by_user(const std::string& name) {
   return ::getenv(("UCX_" + name).c_str()) != nullptr;
+}
+
+/// UCX's choice of transports: the user's or ours, without shared memory where there is no room for
+/// it.
+std::string choose_tls() {
+  if (const char* chosen = ::getenv("UCX_TLS"); chosen != nullptr) return chosen;
+  struct statvfs shared {};
+  if (::statvfs("/dev/shm", &shared) == 0 &&
+      std::uint64_t{shared.f_bavail} * shared.f_frsize >= kSharedBytes)
+    return kDefaultTls;
+  log::debug("ucx: no shared memory, because less than {} bytes are free in /dev/shm",
+             kSharedBytes);
+  return kTlsWithoutMemory;
 }
 
 /// Whether the list `tls` (the form of UCX_TLS) lets the shared memory transport `name` in.
@@ -50,6 +69,9 @@ struct MemorySetting {
 constexpr MemorySetting kMemorySettings[] = {
     // Endpoints with error handling are served only when told so.
     {"ERROR_HANDLING", "y"},
+    // Receive buffers come in chunks of this many, in /dev/shm, at 8 KiB each; the 64 slots of the
+    // queue and the message being read need one each, and we never keep any.
+    {"RX_BUFS_GROW", "72"},
 };
 
 void modify(ucp_config_t* config, const MemorySetting& setting) {
@@ -113,9 +135,8 @@ Status Worker::open_context() {
   ucp_config_t* config = nullptr;
   if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return ucx_error(status, "read its settings");
-  if (!set_by_user("TLS")) (void)ucp_config_modify(config, "TLS", kDefaultTls);
-  const char* chosen = ::getenv("UCX_TLS");
-  const std::string_view tls = chosen != nullptr ? chosen : kDefaultTls;
+  const std::string tls = choose_tls();
+  (void)ucp_config_modify(config, "TLS", tls.c_str());
   // UCX warns about settings of transports that it doesn't open.
   if (admits(tls, "posix") || admits(tls, "sysv")) {
     for (const MemorySetting& setting : kMemorySettings) modify(config, setting);
