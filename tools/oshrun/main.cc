@@ -29,12 +29,20 @@ void open_standard_streams() {
   if (fd >= 3) close(fd);
 }
 
-// Each PE costs the launcher a few descriptors.
-void raise_open_files_limit() {
+// Each PE costs the launcher two pipes and the connection of its PMIx client. Without the latter the
+// client would wait for ever, so a limit that is too low is found before the first start.
+void raise_open_files_limit(int pes) {
+  constexpr rlim_t kPerPe = 3;
+  constexpr rlim_t kOwn = 40;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t needed = static_cast<rlim_t>(pes) * kPerPe + kOwn;
+  if (limit.rlim_max < needed) {
+    fail(kExitLauncher, "{} PEs need {} open files and the limit (ulimit -H -n) is {}", pes, needed,
+         limit.rlim_max);
+  }
 }
 
 void settle_counts(Options& options, const Topology& topology) {
@@ -70,7 +78,7 @@ int launch(Options& options) {
 
   Session session(shape.pes());
   Signals signals;
-  raise_open_files_limit();
+  raise_open_files_limit(shape.pes());
   signals.block();
   PmixServer server(session.directory(), topology.handle());
   // Until the first PE exists a signal may simply end the launcher; the janitor does the rest.
