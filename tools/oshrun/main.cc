@@ -29,8 +29,8 @@ void open_standard_streams() {
   if (fd >= 3) close(fd);
 }
 
-// Each PE costs the launcher two pipes and the connection of its PMIx client. Without the latter the
-// client would wait for ever, so a limit that is too low is found before the first start.
+// Each PE costs the launcher two pipes and the connection of its PMIx client. Without the latter
+// the client would wait for ever, so a limit that is too low is found before the first start.
 void raise_open_files_limit(int pes) {
   constexpr rlim_t kPerPe = 3;
   constexpr rlim_t kOwn = 40;
