@@ -198,7 +198,7 @@ START_TEST(configurations_that_are_not_allowed_are_refused_with_a_sentence) {
                       : "33 blocks of 1024; allowed is 256 in all"},
       {{5000, 1},
        true,
-       has_fibers(_i) ? "4096 blocks and 32768 threads"
+       has_fibers(_i) ? "what runs at the same time, 4096 blocks and"
                       : "5000 blocks of 1; allowed is 256 in all"},
   };
   for (const auto& test : cases) {

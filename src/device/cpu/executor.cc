@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <stdexcept>
+#include <system_error>
 
 #include "device/backoff.h"
 #include "device/clock.h"
@@ -20,7 +22,9 @@
 namespace gimlet::device {
 namespace {
 
+constexpr auto kPatience = std::chrono::seconds(10);
 constexpr std::uint64_t kExitNs = 1'000'000'000;
+constexpr std::uint64_t kMostWorkers = 1024;
 constexpr std::size_t kReserveWorkers = 64;
 constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 31) - 1;
 
@@ -75,7 +79,8 @@ std::size_t size_class(unsigned threads) {
 }
 
 std::size_t wanted_workers() {
-  if (const std::uint64_t set = settings().executor_workers) return static_cast<std::size_t>(set);
+  if (const std::uint64_t set = settings().executor_workers)
+    return static_cast<std::size_t>(std::min(set, kMostWorkers));
   return static_cast<std::size_t>(std::max(1, allowed_cores() / std::max(1, local_pes())));
 }
 
@@ -96,9 +101,10 @@ Executor::Executor() : fibers_(settings().executor == "fibers"), pid_(::getpid()
   const SignalsBlocked blocked;
   if (fibers_) {
     const std::lock_guard lock(mutex_);
-    base_workers_ = wanted_workers();
-    for (std::size_t i = 0; i < base_workers_; ++i) add_worker(false);
+    for (std::size_t i = wanted_workers(); i > 0 && add_worker(false) != nullptr; --i)
+      ++base_workers_;
   }
+  if (fibers_ && base_workers_ == 0) throw std::runtime_error("the system has no thread for it");
   monitor_.start();
   set_fiber_yield(yield_device_thread);
   the_executor.store(this, std::memory_order_release);
@@ -125,10 +131,17 @@ void Executor::stop() {
     ended_.wait_for(lock, std::chrono::milliseconds(10));
 }
 
-Worker& Executor::add_worker(bool reserve) {
-  workers_.push_back(std::make_unique<Worker>(*this, reserve));
-  workers_.back()->start();
-  return *workers_.back();
+/// Null if the system has no thread for it.
+Worker* Executor::add_worker(bool reserve) {
+  auto worker = std::make_unique<Worker>(*this, reserve);
+  try {
+    worker->start();
+  } catch (const std::system_error& error) {
+    log::warning("no system thread for a worker of the executor: {}", error.what());
+    return nullptr;
+  }
+  workers_.push_back(std::move(worker));
+  return workers_.back().get();
 }
 
 std::vector<Worker*> Executor::workers() {
@@ -244,6 +257,7 @@ Status Executor::launch(const gin_exec_launch_config& config, const gin_exec_ker
   GIMLET_TRY(check(config, kernel.name));
   auto* stream = reinterpret_cast<Stream*>(config.stream);
   if (stream == nullptr) stream = default_stream.get(*this, current_device());
+  Launches ended;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return fail(Code::kInvalidUsage, "launch of kernel {} at exit", kernel.name);
@@ -252,22 +266,23 @@ Status Executor::launch(const gin_exec_launch_config& config, const gin_exec_ker
                   fmt::ptr(stream));
     }
     launch->stream = stream;
-    stream->queue.push_back(launch.get());
-    if (stream->queue.front() == launch.get()) activate_front(*stream);
-    launch.release();
+    stream->queue.push_back(launch.release());
+    if (stream->queue.size() == 1) activate_front(*stream, ended);
   }
   wake_workers();
   monitor_.wake();
   return {};
 }
 
-/// Starts the first launch of the stream; those behind an error are dropped instead.
-void Executor::activate_front(Stream& stream) {
+/// Starts the first launch of the stream; those behind an error end instead. Their arguments are
+/// the user's, so the caller destroys `ended` without the lock.
+void Executor::activate_front(Stream& stream, Launches& ended) {
   while (!stream.queue.empty()) {
     Launch* const launch = stream.queue.front();
-    if (stream.error == 0) return activate(*launch);
+    if (stream.error == 0 && activate(*launch)) return;
+    if (stream.error == 0) stream.error = launch->result.load(std::memory_order_relaxed);
     stream.queue.pop_front();
-    delete launch;
+    ended.emplace_back(launch);
   }
   if (stream.destroyed) {
     streams_.erase(&stream);
@@ -275,24 +290,33 @@ void Executor::activate_front(Stream& stream) {
   }
 }
 
-void Executor::activate(Launch& launch) {
-  active_.push_back(&launch);
+/// False: it has failed at once.
+bool Executor::activate(Launch& launch) {
   if (fibers_) {
+    active_.push_back(&launch);
     startable_.fetch_add(launch.blocks(), std::memory_order_relaxed);
-    return;
+    return true;
   }
-  const SignalsBlocked blocked;
-  std::thread([this, &launch] { run_in_threads(launch); }).detach();
+  try {
+    const SignalsBlocked blocked;
+    std::thread([this, &launch] { run_in_threads(launch); }).detach();
+  } catch (const std::system_error& error) {
+    launch.fail(ginSystemError,
+                fmt::format("no system thread for kernel {}: {}", launch.name(), error.what()));
+    return false;
+  }
+  active_.push_back(&launch);
+  return true;
 }
 
-/// With mutex_ held, once no thread of the launch is left and its arguments are gone.
-void Executor::complete(Launch& launch) {
+/// With mutex_ held, once no thread of the launch is left.
+void Executor::complete(Launch& launch, Launches& ended) {
   active_.erase(std::find(active_.begin(), active_.end(), &launch));
   Stream& stream = *launch.stream;
   if (stream.error == 0) stream.error = launch.result.load(std::memory_order_relaxed);
   stream.queue.pop_front();
-  delete &launch;
-  activate_front(stream);
+  ended.emplace_back(&launch);
+  activate_front(stream, ended);
 }
 
 // ---- blocks
@@ -373,10 +397,11 @@ void Executor::block_ended(FiberBlock& block) {
     last = launch.resident_blocks == 0 && launch.next_block == launch.blocks();
   }
   if (!last) return;
-  launch.destroy_args();  // user code, so without the lock
+  launch.destroy_args();  // before anybody hears that the launch is complete
+  Launches ended;
   {
     const std::lock_guard lock(mutex_);
-    complete(launch);
+    complete(launch, ended);
   }
   ended_.notify_all();
   if (has_startable()) wake_workers();
@@ -402,10 +427,12 @@ void Executor::relieve(Worker& held, bool nobody_is_free) {
     if (worker != &held && worker->is_idle() && (free == nullptr || !worker->is_reserve()))
       free = worker;
   if (free == nullptr) {
-    if (all.size() >= base_workers_ + kReserveWorkers) return;
+    if (!may_grow_ || all.size() >= base_workers_ + kReserveWorkers) return;
     const SignalsBlocked blocked;
     const std::lock_guard lock(mutex_);
-    free = &add_worker(true);
+    free = add_worker(true);
+    may_grow_ = free != nullptr;
+    if (!may_grow_) return;
   }
   free->adopt(held.give_up(false));
   if (nobody_is_free) free->activate();
@@ -417,7 +444,12 @@ void Executor::run_in_threads(Launch& launch) {
   const auto wanted = static_cast<unsigned>(launch.blocks() * launch.threads());
   {
     std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return threads_in_use_ + wanted <= kAllThreads; });
+    const auto is_free = [&] { return threads_in_use_ + wanted <= kAllThreads; };
+    if (!ended_.wait_for(lock, kPatience, is_free)) {
+      log::warning("kernel {} has waited {} s for {} system threads: other kernels use {} of {}",
+                   launch.name(), kPatience.count(), wanted, threads_in_use_, kAllThreads);
+      ended_.wait(lock, is_free);
+    }
     threads_in_use_ += wanted;
   }
   {
@@ -431,10 +463,11 @@ void Executor::run_in_threads(Launch& launch) {
     launch.thread_run = nullptr;
   }
   launch.destroy_args();
+  Launches ended;
   {
     const std::lock_guard lock(mutex_);
     threads_in_use_ -= wanted;
-    complete(launch);
+    complete(launch, ended);
   }
   ended_.notify_all();
 }

@@ -28,10 +28,10 @@ namespace gimlet::device {
 class Executor {
  public:
   /// Fibers of one launch that are resident at a time; more blocks start as earlier ones end.
-  static constexpr std::uint64_t kLaunchFibers = 32768;
+  static constexpr std::uint64_t kLaunchFibers = kSanitized ? 8192 : 32768;
   static constexpr std::uint64_t kLaunchBlocks = 4096;
   /// Fibers of all launches.
-  static constexpr std::uint64_t kAllFibers = 131072;
+  static constexpr std::uint64_t kAllFibers = 4 * kLaunchFibers / (kSanitized ? 2 : 1);
   /// System threads of all launches, where each device thread is one.
   static constexpr unsigned kAllThreads = 256;
 
@@ -76,6 +76,8 @@ class Executor {
   void visit_thread_blocks(const std::function<void(ThreadBlock&)>& see);
 
  private:
+  using Launches = std::vector<std::unique_ptr<Launch>>;
+
   Executor();
 
   void stop();
@@ -86,11 +88,11 @@ class Executor {
   // With mutex_ held.
   bool has_room(const Launch& launch) const;
   FiberBlock& idle_block(unsigned threads);
-  Worker& add_worker(bool reserve);
-  void activate_front(Stream& stream);
-  void activate(Launch& launch);
+  Worker* add_worker(bool reserve);
+  void activate_front(Stream& stream, Launches& ended);
+  bool activate(Launch& launch);
   void drop_unstarted(Launch& launch);
-  void complete(Launch& launch);
+  void complete(Launch& launch, Launches& ended);
 
   void run_in_threads(Launch& launch);
 
@@ -103,6 +105,7 @@ class Executor {
   std::atomic<std::uint64_t> resident_{0};  // blocks
   std::atomic<int> sleepers_{0};
   std::size_t base_workers_ = 0;
+  bool may_grow_ = true;  // used by the monitor alone: the system has not refused a thread
 
   std::mutex mutex_;
   std::condition_variable ended_;  // a launch ended, or threads became free
