@@ -38,3 +38,4 @@ include %D%/unit/gin.mk
 endif
 include %D%/conformance/local.mk
 include %D%/device/gin.mk
+include %D%/fault/local.mk

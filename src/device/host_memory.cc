@@ -17,7 +17,6 @@ namespace gimlet::device {
 namespace {
 
 constexpr std::size_t kSmallestAlignment = 4096;
-constexpr std::size_t kLargestAlignment = std::size_t{1} << 30;
 
 std::size_t round_to_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -43,7 +42,7 @@ class HostMemory final : public Memory {
 /// The largest alignment that an offset into memory of this size can ask for: addresses of the base
 /// are multiples of it, so an aligned offset is an aligned address in the process that allocated.
 std::size_t base_alignment(std::size_t size) {
-  return std::clamp(std::bit_floor(size), kSmallestAlignment, kLargestAlignment);
+  return std::clamp(std::bit_floor(size), kSmallestAlignment, MemoryKind::kLargestAlignment);
 }
 
 Status map_shared(UniqueFd fd, std::size_t size, std::unique_ptr<Memory>& out) {

@@ -39,6 +39,9 @@ class Memory {
 /// A place where memory can live. Implementations: host (memfd), later cuda.
 class MemoryKind {
  public:
+  /// No base is sure to be aligned to more than this, however large the memory.
+  static constexpr std::size_t kLargestAlignment = std::size_t{1} << 30;
+
   virtual ~MemoryKind() = default;
   virtual const char* name() const = 0;
   virtual bool is_host_accessible() const = 0;

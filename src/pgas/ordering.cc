@@ -30,8 +30,11 @@ inline void store_release_barrier() {
 
 void Pe::fence(const char* call) {
   store_release_barrier();
-  if (Transport* transport = started_transport()) [[unlikely]]
-    check(call, transport->fence());
+  Transport* transport = started_transport();
+  if (transport == nullptr) [[likely]]
+    return;
+  check(call,
+        has_two_ways_.load(std::memory_order_relaxed) ? transport->quiet() : transport->fence());
 }
 
 void Pe::quiet(const char* call) {

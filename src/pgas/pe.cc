@@ -98,6 +98,7 @@ Status Pe::start() {
   heap_element_bytes_ = heap_bytes_ - kLargestElement;
   host_base_ = host_bases_.data();
   sync_epoch_ = 0;
+  has_two_ways_.store(false, std::memory_order_relaxed);
 
   const bool all_direct =
       std::ranges::none_of(host_bases_, [](std::byte* base) { return base == nullptr; });
@@ -355,6 +356,7 @@ Pe::Route Pe::route(const char* call, const char* argument, const void* address,
     if (id == kHeapSegment && host_base_[pe] != nullptr) {
       return {host_base_[pe] + offset, {}};
     }
+    if (host_base_[pe] != nullptr) has_two_ways_.store(true, std::memory_order_relaxed);
     return {nullptr, {pe, static_cast<std::uint16_t>(id), offset}};
   }
   die(call, fmt::format("{} {} is not symmetric; allowed are addresses in the symmetric heap and "

@@ -29,8 +29,9 @@ enum SegmentId : std::uint16_t { kHeapSegment = 0, kDataSegment = 1 };
 /// Ownership: the Pe owns bootstrap, heap, mappings, transport and helper thread, and tears them
 /// down in the reverse order in finalize(). Ordering on the direct transport: stores of this PE
 /// reach a peer's memory in program order (x86 TSO), so fence() is a compiler barrier there and
-/// quiet() adds a store-to-load barrier. Failure: a wrong argument or a lost peer ends the job with
-/// one sentence (die()).
+/// quiet() adds a store-to-load barrier. A store overtakes what the other transport has under way,
+/// so where a peer is reached by both, fence() waits for that to arrive. Failure: a wrong argument
+/// or a lost peer ends the job with one sentence (die()).
 class Pe {
  public:
   /// The default PE of the process: the one that the flat shmem_ functions mean.
@@ -181,6 +182,9 @@ class Pe {
   std::uint32_t hot_looks_ = 1;
   std::uint64_t report_after_ns_ = 0;
   std::atomic<Transport*> transport_ready_{nullptr};
+  /// Some peer was reached by stores and by the transport, for memory of different kinds. Set by
+  /// the thread that sends, before its own next fence.
+  std::atomic<bool> has_two_ways_{false};
   std::uint64_t sync_epoch_ = 0;
 
   std::atomic<bool> initialized_{false};

@@ -9,7 +9,7 @@
 
 /* More PEs make as much contention with fewer rounds; where an update takes no time it takes more
  * of them. */
-enum { kUpdates = 120, kMoreInHeap = 20 };
+enum { kUpdates = 120, kMoreInHeap = 100 };
 static int rounds;
 
 static int* seen; /* on PE 0: how often a ticket was drawn */

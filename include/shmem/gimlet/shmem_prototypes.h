@@ -71,7 +71,7 @@ void* SHMEM_I_(malloc)(size_t size);
 /* The same, zero. An overflowing product gives NULL. */
 void* SHMEM_I_(calloc)(size_t count, size_t size);
 /* `alignment`: a power of two, a multiple of sizeof(void *), at most the largest power of two in
- * the heap size; else NULL. */
+ * the heap size and at most 1 GiB; else NULL. */
 void* SHMEM_I_(align)(size_t alignment, size_t size);
 /* Begins with a barrier. `ptr`: NULL (no action, no barrier) or what an allocation returned; else
  * the job ends. */

@@ -45,9 +45,12 @@ GIMLET_SHMEM(void*, calloc, size_t count, size_t size) {
 GIMLET_SHMEM(void*, align, size_t alignment, size_t size) {
   if (size == 0 || !std::has_single_bit(alignment) || alignment % sizeof(void*) != 0)
     return nullptr;
-  // Offsets are aligned; addresses are too as long as the base of the heap is.
+  // Offsets are aligned; addresses are too as long as the bases of all heaps are. This PE's own
+  // base may be aligned to more by chance, so it is not asked: all PEs must come to the same
+  // answer.
   const gimlet::device::Memory* heap = Pe::self().heap();
-  if (heap != nullptr && reinterpret_cast<std::uintptr_t>(heap->base()) % alignment != 0)
+  if (heap != nullptr && alignment > std::min(std::bit_floor(heap->size()),
+                                              gimlet::device::MemoryKind::kLargestAlignment))
     return nullptr;
   return allocate("shmem_align", size, alignment);
 }

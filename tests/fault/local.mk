@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What goes wrong ends soon and says why; scripts that launch small programs by oshrun.
+FAULT_TESTS = %D%/killed %D%/settings %D%/wrong_arguments
+TESTS += $(FAULT_TESTS)
+EXTRA_DIST += $(FAULT_TESTS)
+
+check_PROGRAMS += %D%/culprit %D%/idle %D%/victim
+TESTS += %D%/idle
+%C%_culprit_SOURCES = %D%/culprit.c
+%C%_culprit_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_culprit_LDADD = libgimlet.la
+%C%_idle_SOURCES = %D%/idle.c
+%C%_idle_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_idle_LDADD = libgimlet.la
+%C%_victim_SOURCES = %D%/victim.c
+%C%_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_victim_LDADD = libgimlet.la
