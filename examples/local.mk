@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every example is built, installed, and run by make check through tests/run-launched.
 examplesdir = $(pkglibdir)/examples
-examples_PROGRAMS = %D%/gin_alltoall
+examples_PROGRAMS = %D%/gin_alltoall %D%/shmem_ring
 %C%_gin_alltoall_SOURCES = %D%/gin_alltoall.cc
 %C%_gin_alltoall_LDADD = libgimlet.la
+%C%_shmem_ring_SOURCES = %D%/shmem_ring.c
+%C%_shmem_ring_LDADD = libgimlet.la
 TESTS += $(examples_PROGRAMS)

@@ -87,8 +87,8 @@ TESTS += %D%/progress
 %C%_progress_LDADD = libgimlet.la -ldl -lpthread
 
 check_PROGRAMS += %D%/exits
-TESTS += %D%/leaving
-EXTRA_DIST += %D%/leaving
+TESTS += %D%/leaving %D%/litmus_can_fail
+EXTRA_DIST += %D%/leaving %D%/litmus_can_fail
 %C%_exits_SOURCES = %D%/exits.c
 %C%_exits_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_exits_LDADD = libgimlet.la
