@@ -47,8 +47,10 @@ DeviceThread& this_thread(const char* what) {
   std::abort();
 }
 
-[[noreturn]] void end_launch(DeviceThread& thread, int result, const std::string& sentence) {
-  thread.block->launch->fail(result, sentence);
+/// `sentence` makes the text: it must be gone before the thread is, which nobody unwinds.
+template <class Sentence>
+[[noreturn]] void end_launch(DeviceThread& thread, int result, Sentence sentence) {
+  thread.block->launch->fail(result, sentence());
   as_it_is(thread, [](auto& self) { self.owner().abandon(self); });
   std::abort();
 }
@@ -56,9 +58,10 @@ DeviceThread& this_thread(const char* what) {
 void check_mask(DeviceThread& thread, std::uint32_t mask) {
   if ((mask >> (thread.info.rank % kWarpSize) & 1) != 0) [[likely]]
     return;
-  end_launch(thread, ginInvalidArgument,
-             fmt::format("{} synchronises its warp with mask {:#x}, in which it is not itself",
-                         where(thread), mask));
+  end_launch(thread, ginInvalidArgument, [&] {
+    return fmt::format("{} synchronises its warp with mask {:#x}, in which it is not itself",
+                       where(thread), mask);
+  });
 }
 
 int refuse(int result, const std::string& sentence) {
@@ -198,18 +201,21 @@ void gin_exec_sync_named(unsigned id, unsigned threads) {
   DeviceThread& thread = this_thread("a named barrier");
   const unsigned most = (thread.info.size + kWarpSize - 1) / kWarpSize * kWarpSize;
   if (id >= kNamedBarriers || threads == 0 || threads % kWarpSize != 0 || threads > most) {
-    end_launch(
-        thread, ginInvalidArgument,
-        fmt::format("{} uses barrier {} of {} threads; allowed are barriers 0 to {} of whole "
-                    "warps, here 32 to {} threads",
-                    where(thread), id, threads, kNamedBarriers - 1, most));
+    end_launch(thread, ginInvalidArgument, [&] {
+      return fmt::format(
+          "{} uses barrier {} of {} threads; allowed are barriers 0 to {} of whole "
+          "warps, here 32 to {} threads",
+          where(thread), id, threads, kNamedBarriers - 1, most);
+    });
   }
   as_it_is(thread, [&](auto& self) {
     if (self.owner().named_conflict(id, threads)) {
-      end_launch(thread, ginInvalidUsage,
-                 fmt::format("{} uses barrier {} with {} threads while others wait there for "
-                             "another number",
-                             where(thread), id, threads));
+      end_launch(thread, ginInvalidUsage, [&] {
+        return fmt::format(
+            "{} uses barrier {} with {} threads while others wait there for "
+            "another number",
+            where(thread), id, threads);
+      });
     }
     self.owner().sync_named(self, id, threads);
   });
@@ -236,11 +242,12 @@ void* gin_exec_shared(const void* site, size_t bytes, size_t align) {
   void* const object =
       as_it_is(thread, [&](auto& self) { return self.owner().shared_object(site, bytes, align); });
   if (object != nullptr) return object;
-  end_launch(
-      thread, ginInvalidArgument,
-      fmt::format("{} declares {} more bytes of block-shared memory aligned to {}; allowed "
-                  "are {} bytes a block, aligned to at most {}",
-                  where(thread), bytes, align, SharedArena::kStaticBytes, SharedArena::kAlign));
+  end_launch(thread, ginInvalidArgument, [&] {
+    return fmt::format(
+        "{} declares {} more bytes of block-shared memory aligned to {}; allowed "
+        "are {} bytes a block, aligned to at most {}",
+        where(thread), bytes, align, SharedArena::kStaticBytes, SharedArena::kAlign);
+  });
 }
 
 void* gin_exec_dynamic_shared(void) {
@@ -249,7 +256,7 @@ void* gin_exec_dynamic_shared(void) {
 
 void gin_exec_fail(int result, const char* sentence) {
   DeviceThread& thread = this_thread(sentence);
-  end_launch(thread, result, fmt::format("{}: {}", where(thread), sentence));
+  end_launch(thread, result, [&] { return fmt::format("{}: {}", where(thread), sentence); });
 }
 
 int gin_exec_launch(const gin_exec_launch_config* config, const gin_exec_kernel* kernel) {
