@@ -167,8 +167,10 @@ class Suite {
   }
 
   void sizes() {
-    for (const std::size_t slice : {0, 1, 2, 7, 255, 256, 257, 4099, 100003}) {
-      for (const std::size_t offset : {0, 1, 3, 16}) {
+    constexpr std::size_t kSlices[] = {0, 1, 2, 7, 255, 256, 257, 4099, 100003};
+    constexpr std::size_t kOffsets[] = {0, 1, 3, 16};
+    for (const std::size_t slice : kSlices) {
+      for (const std::size_t offset : kOffsets) {
         one_put<gin::CoopCta>(offset, slice, gin::WeakSignalInc{3}, 1, "size by block");
       }
       if (slice < 5000) one_put<gin::CoopThread>(5, slice, gin::WeakSignalInc{3}, 1, "by thread");
