@@ -63,23 +63,28 @@ void SharedGrave::keep(std::shared_ptr<const device::Memory> memory) {
   memory_.push_back(std::move(memory));
 }
 
-Communicator::Communicator(std::unique_ptr<pgas::Group> group, bool is_world, int lsa_size)
-    : group_(std::move(group)), direct_(*group_), is_world_(is_world), lsa_size_(lsa_size) {}
+Communicator::Communicator(std::unique_ptr<pgas::Group> group, Members members, int lsa_size)
+    : group_(std::move(group)), direct_(*group_), members_(members), lsa_size_(lsa_size) {}
 
 Communicator::~Communicator() {
   direct_.close();
   for (auto& device_comm : device_comms_) forget(*device_comm);
 }
 
-Status Communicator::over_world(std::unique_ptr<Communicator>& out) {
-  std::unique_ptr<pgas::Group> group;
-  GIMLET_TRY(pgas::make_world_group(group));
+Status Communicator::over(std::unique_ptr<pgas::Group> group, Members members,
+                          std::unique_ptr<Communicator>& out) {
   int lsa_size = 1;
   GIMLET_TRY(agree_on_lsa_size(*group, lsa_size));
-  std::unique_ptr<Communicator> comm(new Communicator(std::move(group), true, lsa_size));
+  std::unique_ptr<Communicator> comm(new Communicator(std::move(group), members, lsa_size));
   GIMLET_TRY(comm->agree(comm->open(), "make a communicator"));
   out = std::move(comm);
   return {};
+}
+
+Status Communicator::over_world(std::unique_ptr<Communicator>& out) {
+  std::unique_ptr<pgas::Group> group;
+  GIMLET_TRY(pgas::make_world_group(group));
+  return over(std::move(group), Members::kPes, out);
 }
 
 Status Communicator::over_threads(int ranks, std::vector<std::unique_ptr<Communicator>>& out) {
@@ -87,7 +92,8 @@ Status Communicator::over_threads(int ranks, std::vector<std::unique_ptr<Communi
   const int lsa_size = lsa_team_size(runs, device::settings().lsa_team_size);
   const auto grave = std::make_shared<SharedGrave>();
   for (auto& group : pgas::make_local_groups(ranks)) {
-    std::unique_ptr<Communicator> comm(new Communicator(std::move(group), false, lsa_size));
+    std::unique_ptr<Communicator> comm(
+        new Communicator(std::move(group), Members::kThreads, lsa_size));
     comm->grave_ = grave;
     GIMLET_TRY(comm->open());
     out.push_back(std::move(comm));
@@ -138,7 +144,7 @@ Status Communicator::path_name(int rank, const char*& name) const {
 
 std::string Communicator::sentence_prefix() const {
   // The log's own label names a PE.
-  return is_world_ ? std::string() : fmt::format("rank {}: ", rank());
+  return members_ == Members::kPes ? std::string() : fmt::format("rank {}: ", rank());
 }
 
 // ---- windows ----

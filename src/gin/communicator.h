@@ -36,6 +36,12 @@ class SharedGrave {
 /// one rank they fail on all. async_error() and abort() are safe from any thread.
 class Communicator {
  public:
+  /// What sentences call a member: a PE of the job, or a rank among threads.
+  enum class Members : unsigned char { kPes, kThreads };
+
+  /// Over any group. Collective.
+  static Status over(std::unique_ptr<pgas::Group> group, Members members,
+                     std::unique_ptr<Communicator>& out);
   /// Over SHMEM_TEAM_WORLD. Collective.
   static Status over_world(std::unique_ptr<Communicator>& out);
   /// Ranks that are threads of this process. Not collective: one thread makes all.
@@ -68,7 +74,7 @@ class Communicator {
   void abort();
 
   /// For sentences: "PE" or "rank", and what stands before a sentence about this rank.
-  const char* rank_word() const { return is_world_ ? "PE" : "rank"; }
+  const char* rank_word() const { return members_ == Members::kPes ? "PE" : "rank"; }
   std::string sentence_prefix() const;
   int dead_rank() const { return group_->dead_rank(); }
   ReportBudget& report_budget() { return report_budget_; }
@@ -79,7 +85,7 @@ class Communicator {
     ginDevComm comm{};
   };
 
-  Communicator(std::unique_ptr<pgas::Group> group, bool is_world, int lsa_size);
+  Communicator(std::unique_ptr<pgas::Group> group, Members members, int lsa_size);
   Status open();
   Status agree(Status mine, const char* what);
   Status add_window(Window window, const std::vector<ginPeerMemory>& by_rank, int flags,
@@ -94,7 +100,7 @@ class Communicator {
   std::unique_ptr<pgas::Group> group_;
   std::shared_ptr<SharedGrave> grave_;  // null: ranks are processes
   DirectPath direct_;
-  const bool is_world_;
+  const Members members_;
   const int lsa_size_;
   std::vector<std::uint32_t> slots_;  // by rank
   std::uint32_t slot_count_ = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gin/barrier.h"
+#include "gin/communicator.h"
 #include "gin/error_word.h"
 #include "gin/impl/barrier_layout.h"
 #include "gin/lsa_team.h"
@@ -301,6 +302,91 @@ START_TEST(threads_gather_and_notice_who_left) {
 }
 END_TEST
 
+/// Ranks of which the last lives on another node.
+class TwoNodes final : public gimlet::pgas::Group {
+ public:
+  explicit TwoNodes(std::unique_ptr<Group> ranks) : ranks_(std::move(ranks)) {}
+  int rank() const override { return ranks_->rank(); }
+  int size() const override { return ranks_->size(); }
+  int world_pe(int rank) const override { return rank; }
+  bool is_mappable(int other, std::string* why_not) const override {
+    if ((other == size() - 1) == (rank() == size() - 1)) return true;
+    if (why_not != nullptr) *why_not = "it lives on another node";
+    return false;
+  }
+  gimlet::Status barrier() override { return ranks_->barrier(); }
+  gimlet::Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    return ranks_->allgather(mine, all);
+  }
+  gimlet::Status map_peers(const gimlet::device::Memory* mine, PeerMemory& peers) override {
+    GIMLET_TRY(ranks_->map_peers(mine, peers));
+    for (int r = 0; r < size(); ++r) {
+      if (!is_mappable(r, nullptr)) peers.base[static_cast<std::size_t>(r)] = nullptr;
+    }
+    return {};
+  }
+  int dead_rank() const override { return -1; }
+  [[noreturn]] void abort(int status, const std::string& why) override {
+    ranks_->abort(status, why);
+    ::abort();
+  }
+
+ private:
+  std::unique_ptr<Group> ranks_;
+};
+
+/// What rank `rank` of five finds: device code reaches its own node only.
+void check_two_nodes(Communicator& comm, std::atomic<int>& wrong) {
+  const auto expect = [&](bool good) { wrong.fetch_add(good ? 0 : 1); };
+  const int peer = comm.rank() == 4 ? 0 : 4;
+  expect(comm.lsa_size() == 1);
+  std::string why;
+  expect(!comm.reaches(GIN_CONNECTION_FULL, &why));
+  expect(why == "rank " + std::to_string(peer) + ": it lives on another node");
+  const char* path = nullptr;
+  expect(comm.path_name(peer, path).ok() && path == std::string("none"));
+  expect(comm.path_name(comm.rank(), path).ok() && path == std::string("direct"));
+
+  void* memory = nullptr;
+  expect(MemoryTable::of_process().allocate(64, memory).ok());
+  ginWindow_t window = nullptr;
+  expect(comm.register_window(memory, 64, 0, window).ok());
+
+  ginDevCommRequirements_t r = requirements();
+  ginDevComm device_comm;
+  const gimlet::Status refused = comm.create_device_comm(&r, device_comm);
+  expect(refused.code() == Code::kUnreachable);
+  expect(refused.message().find(why) != std::string::npos);
+  r.ginConnectionType = GIN_CONNECTION_NONE;
+  expect(comm.create_device_comm(&r, device_comm).ok());
+  expect(device_comm.ginContextCount == 0);
+  expect(comm.destroy_device_comm(device_comm).ok());
+  expect(comm.destroy_device_comm(device_comm).code() == Code::kInvalidArgument);
+  expect(comm.deregister_window(window).ok());
+  expect(MemoryTable::of_process().release(memory).ok());
+}
+
+START_TEST(unreachable_ranks_are_named) {
+  auto groups = gimlet::pgas::make_local_groups(5);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (auto& group : groups) {
+    threads.emplace_back([&wrong, mine = std::move(group)]() mutable {
+      std::unique_ptr<Communicator> comm;
+      const gimlet::Status made = Communicator::over(std::make_unique<TwoNodes>(std::move(mine)),
+                                                     Communicator::Members::kThreads, comm);
+      if (!made.ok()) {
+        wrong.fetch_add(1);
+        return;
+      }
+      check_two_nodes(*comm, wrong);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  ck_assert_int_eq(wrong.load(), 0);
+}
+END_TEST
+
 START_TEST(every_result_has_a_text) {
   std::set<std::string> texts;
   for (int r = ginSuccess; r < ginNumResults; ++r) {
@@ -328,6 +414,7 @@ Suite* suite() {
   tcase_add_test(c, first_error_stays);
   tcase_add_test(c, long_waits_fill_few_lines);
   tcase_add_test(c, threads_gather_and_notice_who_left);
+  tcase_add_test(c, unreachable_ranks_are_named);
   tcase_add_test(c, every_result_has_a_text);
   suite_add_tcase(s, c);
   return s;
