@@ -14,6 +14,10 @@ AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHR
 if SANITIZE
 AM_TESTS_ENVIRONMENT += GIMLET_TEST_PATIENCE=4; export GIMLET_TEST_PATIENCE;
 endif
+if SANITIZE_THREAD
+# UCX's hooks of the C library run in threads that the sanitizer has already forgotten.
+AM_TESTS_ENVIRONMENT += UCX_MEM_MMAP_HOOK_MODE=none; export UCX_MEM_MMAP_HOOK_MODE;
+endif
 EXTRA_DIST += %D%/run-launched
 
 # Checks of the sources themselves.
