@@ -24,3 +24,9 @@ TESTS += %D%/host_memory_test
 %C%_host_memory_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
 %C%_host_memory_test_LDADD = $(UNIT_TEST_LIBS)
 %C%_host_memory_test_SOURCES = %D%/host_memory_test.cc
+
+check_PROGRAMS += %D%/local_group_test
+TESTS += %D%/local_group_test
+%C%_local_group_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_local_group_test_LDADD = $(UNIT_TEST_LIBS)
+%C%_local_group_test_SOURCES = %D%/local_group_test.cc
