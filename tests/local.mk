@@ -43,3 +43,4 @@ endif
 include %D%/conformance/local.mk
 include %D%/device/gin.mk
 include %D%/fault/local.mk
+include %D%/soak/local.mk
