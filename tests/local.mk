@@ -12,13 +12,15 @@ AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHR
 	MPIRUN='$(MPIRUN)'; export MPIRUN; MPICC='$(MPICC)'; export MPICC; \
 	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
 if SANITIZE
-AM_TESTS_ENVIRONMENT += GIMLET_TEST_PATIENCE=4; export GIMLET_TEST_PATIENCE;
+AM_TESTS_ENVIRONMENT += GIMLET_TEST_PATIENCE=4; export GIMLET_TEST_PATIENCE; \
+	LSAN_OPTIONS='suppressions=$(abs_srcdir)/%D%/lsan.supp print_suppressions=0'; \
+	export LSAN_OPTIONS;
 endif
 if SANITIZE_THREAD
 # UCX's hooks of the C library run in threads that the sanitizer has already forgotten.
 AM_TESTS_ENVIRONMENT += UCX_MEM_MMAP_HOOK_MODE=none; export UCX_MEM_MMAP_HOOK_MODE;
 endif
-EXTRA_DIST += %D%/run-launched
+EXTRA_DIST += %D%/lsan.supp %D%/run-launched
 
 # Checks of the sources themselves.
 SOURCE_CHECKS = %D%/checks/exports %D%/checks/format %D%/checks/include_direction \

@@ -46,8 +46,10 @@ pmix_proc_t process(const pmix_proc_t& own, pmix_rank_t rank) {
 }
 
 /// The answer of one PMIx_Get_nb: filled by PMIx's thread, shared with it so that neither outlives
-/// the other.
+/// the other. PMIx's share is `own`, which the callback takes; PMIx drops questions that are open
+/// when it is finalized, without a call.
 struct Answer {
+  std::shared_ptr<Answer> own;
   std::mutex mutex;
   std::condition_variable arrived;
   bool done = false;
@@ -56,9 +58,8 @@ struct Answer {
 };
 
 void take_answer(pmix_status_t status, pmix_value_t* value, void* data) {
-  const std::unique_ptr<std::shared_ptr<Answer>> holder(
-      static_cast<std::shared_ptr<Answer>*>(data));
-  Answer& answer = **holder;
+  const std::shared_ptr<Answer> holder = std::move(static_cast<Answer*>(data)->own);
+  Answer& answer = *holder;
   const std::scoped_lock lock(answer.mutex);
   answer.status = status;
   if (status == PMIX_SUCCESS && value != nullptr && value->type == PMIX_BYTE_OBJECT) {
@@ -133,7 +134,9 @@ Status Pmix::open(std::unique_ptr<Bootstrap>& out) {
 Pmix::~Pmix() {
   if (const pmix_status_t error = PMIx_Finalize(nullptr, 0); error != PMIX_SUCCESS) {
     log::warning("PMIx_Finalize failed: {}", PMIx_Error_string(error));
+    return;  // its thread may still answer
   }
+  for (const auto& [question, answer] : questions_) answer->own.reset();
 }
 
 Status Pmix::job_size() {
@@ -212,13 +215,11 @@ Status Pmix::ask(int rank, const std::string& key, std::shared_ptr<Answer>& out)
   answer = std::make_shared<Answer>();
   out = answer;
   const pmix_proc_t peer = process(own_, static_cast<pmix_rank_t>(rank));
-  auto holder = std::make_unique<std::shared_ptr<Answer>>(answer);
+  answer->own = answer;
   const pmix_status_t error =
-      PMIx_Get_nb(&peer, key.c_str(), nullptr, 0, take_answer, holder.get());
-  if (error == PMIX_SUCCESS) {
-    (void)holder.release();  // take_answer() owns it now
-    return {};
-  }
+      PMIx_Get_nb(&peer, key.c_str(), nullptr, 0, take_answer, answer.get());
+  if (error == PMIX_SUCCESS) return {};  // take_answer() has the share now
+  answer->own.reset();
   questions_.erase({rank, key});
   return pmix_error(error, "asking for {} of PE {} failed", key, rank);
 }
