@@ -22,11 +22,13 @@ AM_TESTS_ENVIRONMENT += UCX_MEM_MMAP_HOOK_MODE=none; export UCX_MEM_MMAP_HOOK_MO
 endif
 EXTRA_DIST += %D%/lsan.supp %D%/run-launched
 
-# Checks of the sources themselves.
+# Checks of the sources themselves, which sanitizers have nothing to add to.
 SOURCE_CHECKS = %D%/checks/exports %D%/checks/format %D%/checks/include_direction \
 	%D%/checks/nvcc_headers %D%/checks/public_headers \
 	%D%/checks/run_launched %D%/checks/scripts %D%/checks/spdx %D%/checks/words
+if !SANITIZE
 TESTS += $(SOURCE_CHECKS)
+endif
 EXTRA_DIST += $(SOURCE_CHECKS) %D%/checks/sources %D%/checks/release
 
 # make installcheck.
