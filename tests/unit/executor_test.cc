@@ -430,7 +430,7 @@ START_TEST(blocks_of_a_cooperative_grid_wait_for_each_other) {
   if (!choose(_i)) return;
   unsigned arrived = 0;
   const gin::LaunchConfig config =
-      has_fibers(_i) ? gin::LaunchConfig{16, 512} : gin::LaunchConfig{8, 32};
+      has_fibers(_i) ? gin::LaunchConfig{8, 512} : gin::LaunchConfig{8, 32};
   ck_assert_int_eq(gin::launchCooperative(meet_as_grid, config, &arrived, 5u), ginSuccess);
   ck_assert_int_eq(gin::streamSynchronize(nullptr), ginSuccess);
   ck_assert_uint_eq(arrived, 5 * config.grid.x);

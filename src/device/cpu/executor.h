@@ -27,11 +27,14 @@ namespace gimlet::device {
 /// Runs kernels on this process's cores. One a process, made by the first launch, ended at exit.
 class Executor {
  public:
-  /// Fibers of one launch that are resident at a time; more blocks start as earlier ones end.
-  static constexpr std::uint64_t kLaunchFibers = kSanitized ? 8192 : 32768;
+  /// Fibers of one launch that are resident at a time; more blocks start as earlier ones end. The
+  /// sanitizers need two mappings a stack or know 8128 threads.
+  static constexpr std::uint64_t kLaunchFibers =
+      GIMLET_TSAN != 0 ? 4096 : (GIMLET_ASAN != 0 ? 8192 : 32768);
   static constexpr std::uint64_t kLaunchBlocks = 4096;
   /// Fibers of all launches.
-  static constexpr std::uint64_t kAllFibers = 4 * kLaunchFibers / (kSanitized ? 2 : 1);
+  static constexpr std::uint64_t kAllFibers =
+      GIMLET_TSAN != 0 ? 6144 : (GIMLET_ASAN != 0 ? 16384 : 131072);
   /// System threads of all launches, where each device thread is one.
   static constexpr unsigned kAllThreads = 256;
 
