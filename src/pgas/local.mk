@@ -18,6 +18,7 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/group.h \
 	%D%/local_group.cc \
 	%D%/helper.cc %D%/helper.h \
+	%D%/memory_barrier.h \
 	%D%/ordering.cc \
 	%D%/pe.cc %D%/pe.h \
 	%D%/segment/control_area.h \

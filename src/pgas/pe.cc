@@ -53,7 +53,8 @@ void finalize_at_exit(int status, void*) {
 
 }  // namespace
 
-Pe Pe::self_;
+DefaultPe::DefaultPe() : pe() {}
+DefaultPe default_pe;
 
 // ---- start
 // ------------------------------------------------------------------------------------------
@@ -134,6 +135,13 @@ Status Pe::map_node() {
   }
   for (std::size_t i = 0; i < node.size(); ++i) {
     if (node[i] == rank_ || !offers[i].fd.valid()) continue;
+    // Offsets are checked against the own heap only.
+    if (offers[i].size != heap_->size()) {
+      return fail(Code::kInvalidUsage,
+                  "PE {} has a heap of {} bytes and this PE one of {} bytes; SHMEM_SYMMETRIC_SIZE "
+                  "must be the same for all",
+                  node[i], offers[i].size, heap_->size());
+    }
     std::unique_ptr<device::Memory> peer;
     GIMLET_TRY(device::host_memory().import(std::move(offers[i].fd), offers[i].size, peer));
     const auto pe = static_cast<std::size_t>(node[i]);

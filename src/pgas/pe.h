@@ -35,7 +35,7 @@ enum SegmentId : std::uint16_t { kHeapSegment = 0, kDataSegment = 1 };
 class Pe {
  public:
   /// The default PE of the process: the one that the flat shmem_ functions mean.
-  static Pe& self() { return self_; }
+  static Pe& self();
 
   // ---- start and end ----
   /// Counted; the first call starts everything. Collective on the first call.
@@ -170,8 +170,6 @@ class Pe {
     return result;
   }
 
-  static Pe self_;
-
   // Read by every operation; written by init and finalize only.
   std::uintptr_t heap_start_ = 0;
   std::size_t heap_bytes_ = 0;
@@ -205,6 +203,20 @@ class Pe {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Helper> helper_;
 };
+
+/// The default PE is never destroyed: at exit other threads and peers may still use it, and a
+/// forked child must not take down what belongs to its parent. finalize() is what ends a PE; a
+/// process that leaves without it gives everything back by ending.
+union DefaultPe {
+  DefaultPe();
+  ~DefaultPe() {}
+  Pe pe;
+};
+extern DefaultPe default_pe;
+
+inline Pe& Pe::self() {
+  return default_pe.pe;
+}
 
 }  // namespace gimlet::pgas
 

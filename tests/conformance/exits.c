@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t word;
@@ -30,6 +31,13 @@ static int leave(const char* how, int status) {
   if (strcmp(how, "_exit") == 0) _exit(status);
   if (strcmp(how, "abort") == 0) abort();
   if (strcmp(how, "finalize") == 0) shmem_finalize();
+  if (strcmp(how, "fork") == 0) {
+    /* The child leaves by itself: it is no PE, and neither finalizes nor waits. */
+    if (fork() == 0) exit(0);
+    int child = -1;
+    wait(&child);
+    return child == 0 ? status : 96;
+  }
   return status;
 }
 

@@ -86,6 +86,12 @@ TESTS += %D%/progress
 %C%_progress_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_progress_LDADD = libgimlet.la -ldl -lpthread
 
+check_PROGRAMS += %D%/profiling
+TESTS += %D%/profiling
+%C%_profiling_SOURCES = %D%/profiling.c
+%C%_profiling_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_profiling_LDADD = libgimlet.la -ldl -lpthread
+
 check_PROGRAMS += %D%/exits
 TESTS += %D%/leaving %D%/litmus_can_fail
 EXTRA_DIST += %D%/leaving %D%/litmus_can_fail

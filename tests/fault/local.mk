@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What goes wrong ends soon and says why; scripts that launch small programs by oshrun.
-FAULT_TESTS = %D%/killed %D%/settings %D%/wrong_arguments
+FAULT_TESTS = %D%/killed %D%/settings %D%/wait_report %D%/wrong_arguments
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
-check_PROGRAMS += %D%/culprit %D%/idle %D%/victim
+check_PROGRAMS += %D%/culprit %D%/idle %D%/late %D%/victim
 TESTS += %D%/idle
 %C%_culprit_SOURCES = %D%/culprit.c
 %C%_culprit_LDFLAGS = $(AM_LDFLAGS) -no-install
@@ -12,6 +12,9 @@ TESTS += %D%/idle
 %C%_idle_SOURCES = %D%/idle.c
 %C%_idle_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_idle_LDADD = libgimlet.la
+%C%_late_SOURCES = %D%/late.c
+%C%_late_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_late_LDADD = libgimlet.la
 %C%_victim_SOURCES = %D%/victim.c
 %C%_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_victim_LDADD = libgimlet.la

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "pgas/api/export.h"
+#include "pgas/memory_barrier.h"
 #include "pgas/pe.h"
 
 namespace {
@@ -34,7 +35,7 @@ inline B apply(B* address, B operand, B compare) {
   const std::atomic_ref<B> word(*address);
   if constexpr (op == AmoOp::kFetch) {
     // A plain load could pass this PE's earlier stores; the update forms can't.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    gimlet::pgas::store_to_load_barrier();
     return word.load(std::memory_order_seq_cst);
   } else if constexpr (op == AmoOp::kSet || op == AmoOp::kSwap) {
     return word.exchange(operand);

@@ -7,6 +7,7 @@
 
 #include "pgas/api/compare.h"
 #include "pgas/api/export.h"
+#include "pgas/memory_barrier.h"
 #include "pgas/pe.h"
 
 namespace {
@@ -60,7 +61,7 @@ template <bool nonblocking>
   }
   Transport& transport = self.transport(call);
   if (payload_is_there) {
-    std::atomic_thread_fence(std::memory_order_release);
+    gimlet::pgas::store_release_barrier();
     self.check(call, transport.amo(amo_of(op), 8, signal.remote, value, 0, nullptr));
     return;
   }

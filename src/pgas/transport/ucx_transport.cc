@@ -6,6 +6,7 @@
 
 #include "device/backoff.h"
 #include "device/clock.h"
+#include "pgas/memory_barrier.h"
 
 namespace gimlet::pgas::ucx {
 namespace {
@@ -213,7 +214,7 @@ void UcxTransport::leave() {
 
 Status UcxTransport::fence() {
   // Own stores, and puts to this PE itself.
-  std::atomic_thread_fence(std::memory_order_release);
+  store_release_barrier();
   Turn turn(*this, Turn::Patience::kWait);
   fence_ = sequence_;
   return {};
@@ -238,7 +239,7 @@ Lane* UcxTransport::first_not_done(std::uint64_t sequence, Status& failed) {
 
 Status UcxTransport::quiet() {
   // Own stores before, own loads after: a store-to-load barrier.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  store_to_load_barrier();
   std::uint64_t sequence = 0;
   Lane* owing = nullptr;
   Status result;
