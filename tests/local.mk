@@ -12,9 +12,11 @@ AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHR
 	MPIRUN='$(MPIRUN)'; export MPIRUN; MPICC='$(MPICC)'; export MPICC; \
 	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
 if SANITIZE
+# Tests that raise SIGSEGV on purpose want to see it arrive.
 AM_TESTS_ENVIRONMENT += GIMLET_TEST_PATIENCE=4; export GIMLET_TEST_PATIENCE; \
 	LSAN_OPTIONS='suppressions=$(abs_srcdir)/%D%/lsan.supp print_suppressions=0'; \
-	export LSAN_OPTIONS;
+	export LSAN_OPTIONS; \
+	ASAN_OPTIONS="handle_segv=0$${ASAN_OPTIONS:+:$$ASAN_OPTIONS}"; export ASAN_OPTIONS;
 endif
 if SANITIZE_THREAD
 # UCX's hooks of the C library run in threads that the sanitizer has already forgotten.

@@ -227,6 +227,11 @@ START_TEST(too_many_addresses_give_a_sentence) {
 END_TEST
 
 START_TEST(no_descriptors_left_gives_a_sentence) {
+#ifdef __SANITIZE_ADDRESS__
+  // The sanitizers look at memory through descriptors of their own.
+  puts("no_descriptors_left_gives_a_sentence: left out, the sanitizers need descriptors");
+  return;
+#endif
   const rlimit limit{3, 3};
   ck_assert(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
   std::unique_ptr<Memory> memory;

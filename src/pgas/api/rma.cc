@@ -16,6 +16,12 @@ inline std::size_t bytes_of(std::size_t count, std::size_t element) {
   return __builtin_mul_overflow(count, element, &bytes) ? SIZE_MAX : bytes;
 }
 
+/// Nothing may be asked for with null pointers, which memcpy does not allow.
+inline void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes != 0) [[likely]]
+    std::memcpy(to, from, bytes);
+}
+
 enum class Mode : unsigned char { kBlocking, kNonblocking };
 
 template <Mode mode>
@@ -25,7 +31,7 @@ template <Mode mode>
   Pe& self = Pe::self();
   const Pe::Route route = self.route(call, "dest", dest, bytes, pe);
   if (route.direct != nullptr) {
-    std::memcpy(route.direct, source, bytes);
+    copy(route.direct, source, bytes);
     return;
   }
   auto& transport = self.transport(call);
@@ -40,7 +46,7 @@ template <Mode mode>
   Pe& self = Pe::self();
   const Pe::Route route = self.route(call, "source", source, bytes, pe);
   if (route.direct != nullptr) {
-    std::memcpy(dest, route.direct, bytes);
+    copy(dest, route.direct, bytes);
     return;
   }
   auto& transport = self.transport(call);
@@ -51,7 +57,7 @@ template <Mode mode>
 template <Mode mode>
 inline void put(const char* call, void* dest, const void* source, std::size_t bytes, int pe) {
   if (void* to = Pe::self().direct(dest, bytes, pe); to != nullptr) [[likely]] {
-    std::memcpy(to, source, bytes);
+    copy(to, source, bytes);
     return;
   }
   put_slow<mode>(call, dest, source, bytes, pe);
@@ -60,7 +66,7 @@ inline void put(const char* call, void* dest, const void* source, std::size_t by
 template <Mode mode>
 inline void get(const char* call, void* dest, const void* source, std::size_t bytes, int pe) {
   if (const void* from = Pe::self().direct(source, bytes, pe); from != nullptr) [[likely]] {
-    std::memcpy(dest, from, bytes);
+    copy(dest, from, bytes);
     return;
   }
   get_slow<mode>(call, dest, source, bytes, pe);

@@ -89,7 +89,7 @@ inline void put_signal(const char* call, void* dest, const void* source, std::si
   std::uint64_t* word = self.direct(sig_addr, pe);
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(sig_addr) % sizeof *sig_addr == 0;
   if (to != nullptr && word != nullptr && is_aligned) [[likely]] {
-    std::memcpy(to, source, bytes);
+    if (bytes != 0) std::memcpy(to, source, bytes);
     raise(word, value, op);
     return;
   }
