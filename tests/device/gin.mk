@@ -3,7 +3,11 @@ gin_test_sources = %D%/gin_kernels.h %D%/gin_ranks.h %D%/gin_suite.h
 gin_tests = %D%/gin_errors_test %D%/gin_launched_test %D%/gin_reports_test %D%/gin_threads_test
 check_PROGRAMS += $(gin_tests)
 TESTS += $(gin_tests)
-TSAN_TESTS += %D%/gin_errors_test %D%/gin_threads_test %D%/mutants
+TSAN_TESTS += %D%/gin_errors_test %D%/gin_threads_test
+if SANITIZE_THREAD
+TESTS += %D%/mutants
+TSAN_TESTS += %D%/mutants
+endif
 EXTRA_DIST += %D%/mutants
 %C%_gin_errors_test_SOURCES = %D%/gin_errors_test.cc $(gin_test_sources)
 %C%_gin_errors_test_LDADD = libgimlet.la

@@ -168,7 +168,7 @@ END_TEST
 START_TEST(any_callable_is_a_kernel) {
   if (!choose(_i)) return;
   static int sum;
-  const int step = 2;
+  int step = 2;
   ck_assert_int_eq(run([step](int* word) { atomicAdd(word, step); }, {3, 10}, &sum), ginSuccess);
   ck_assert_int_eq(sum, 60);
 }

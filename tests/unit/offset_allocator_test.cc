@@ -161,7 +161,7 @@ END_TEST
 START_TEST(smallest_gap_wins_and_lowest_of_equals) {
   OffsetAllocator allocator(64 * kGranule);
   std::vector<std::uint64_t> blocks;
-  for (const std::uint64_t granules : {4, 1, 2, 1, 3, 1, 2, 1}) {
+  for (const std::uint64_t granules : {4u, 1u, 2u, 1u, 3u, 1u, 2u, 1u}) {
     blocks.push_back(*allocator.allocate(granules * kGranule, 1));
   }
   for (const std::size_t freed : {0u, 2u, 4u, 6u}) ck_assert(allocator.release(blocks[freed]));
