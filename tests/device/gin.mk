@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-gin_test_sources = %D%/gin_kernels.h %D%/gin_ranks.h %D%/gin_suite.h
+gin_test_sources = tests/captured_stderr.h %D%/gin_kernels.h %D%/gin_ranks.h %D%/gin_suite.h
 gin_tests = %D%/gin_errors_test %D%/gin_launched_test %D%/gin_reports_test %D%/gin_threads_test
 check_PROGRAMS += $(gin_tests)
 TESTS += $(gin_tests)

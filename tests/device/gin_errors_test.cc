@@ -3,12 +3,12 @@
 //
 // What goes wrong in a kernel gives one sentence, ends every wait, and is told by
 // ginCommGetAsyncError() on all ranks. Ranks are two threads of this process.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <string>
 
+#include "../captured_stderr.h"
 #include "gin_kernels.h"
 #include "gin_ranks.h"
 
@@ -20,24 +20,6 @@ using gin_test::Rank;
 using gin_test::Ring;
 using gin_test::run_kernel;
 using gin_test::TestWindow;
-
-/// Standard error of the process between two moments.
-class Captured {
- public:
-  Captured() : file_(::memfd_create("stderr", 0)), old_(::dup(2)) { ::dup2(file_, 2); }
-  std::string end() {
-    ::dup2(old_, 2);
-    std::string text(static_cast<std::size_t>(::lseek(file_, 0, SEEK_END)), '\0');
-    if (::pread(file_, text.data(), text.size(), 0) < 0) text.clear();
-    ::close(file_);
-    ::close(old_);
-    return text;
-  }
-
- private:
-  int file_;
-  int old_;
-};
 
 std::size_t count_lines(const std::string& text, const std::string& part) {
   std::size_t lines = 0;
@@ -184,7 +166,7 @@ ginDevComm make_device_comm(const Rank& rank) {
 /// Runs `kernel` on two fresh ranks; errors[r] is what rank r is told. Returns what was printed.
 template <class Kernel, class... Args>
 std::string run_on_two(Kernel kernel, ginResult_t* errors, Args... args) {
-  Captured captured;
+  const testing::CapturedStderr captured;
   gin_test::run_threads(2, [&](const Rank& rank) {
     TestWindow source(rank, 4096);
     TestWindow dest(rank, 4096);
@@ -197,7 +179,7 @@ std::string run_on_two(Kernel kernel, ginResult_t* errors, Args... args) {
     must(ginDevCommDestroy(rank.comm, &comm), "ginDevCommDestroy");
     EXPECT(async_error(rank) == errors[rank.rank], "an error is forgotten");
   });
-  return captured.end();
+  return captured.text();
 }
 
 void mistakes_are_named() {
@@ -307,7 +289,7 @@ void abort_ends_waits() {
 
 /// Calls of the host that are not allowed, alone and on one of two ranks.
 void host_calls_are_checked() {
-  Captured captured;
+  const testing::CapturedStderr captured;
   std::string last;
   gin_test::run_threads(2, [&](const Rank& rank) {
     ginWindow_t window = nullptr;
@@ -344,7 +326,7 @@ void host_calls_are_checked() {
     rank.barrier();
     if (rank.rank == 0) last = ginGetLastError();
   });
-  const std::string text = captured.end();
+  const std::string text = captured.text();
   EXPECT(last.find("ginMemFree: ") == 0, "%s", last.c_str());
   EXPECT(text.find("ginCommWindowRegister: rank 1 could not register its part of a window") !=
              std::string::npos,

@@ -4,11 +4,11 @@
 // PEs of a job: a wait that nobody ends is reported with PE, kernel, block, thread and values, and
 // a mistake of one PE is told to all.
 #include <shmem.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "../captured_stderr.h"
 #include "gin_kernels.h"
 #include "gin_ranks.h"
 
@@ -33,12 +33,6 @@ __global__ void past_the_end(ginDevComm comm, ginWindow_t window) {
   } else {
     gin.waitSignal(gin::CoopThread{}, 0, 1);
   }
-}
-
-std::string take_text(int file) {
-  std::string text(static_cast<std::size_t>(::lseek(file, 0, SEEK_END)), '\0');
-  if (::pread(file, text.data(), text.size(), 0) < 0) text.clear();
-  return text;
 }
 
 ginDevComm make_device_comm(ginComm_t comm) {
@@ -69,16 +63,16 @@ int main(int, char** argv) {
   ginComm_t comm = nullptr;
   must(ginCommCreate(SHMEM_TEAM_WORLD, &comm), "ginCommCreate");
   const gin_test::Rank rank{comm, me, last + 1, [] { shmem_barrier_all(); }};
-  const int file = ::memfd_create("stderr", 0);
-  const int old = ::dup(2);
+  std::string text;
 
   ginDevComm device_comm = make_device_comm(comm);
   shmem_barrier_all();
-  ::dup2(file, 2);
-  gin_test::run_kernel(stuck, 4, 8, device_comm);
-  shmem_barrier_all();
-  ::dup2(old, 2);
-  std::string text = take_text(file);
+  {
+    const testing::CapturedStderr captured;
+    gin_test::run_kernel(stuck, 4, 8, device_comm);
+    shmem_barrier_all();
+    text = captured.text();
+  }
   if (me == 1) {
     expect(text, "gimlet: PE 1: kernel ");
     expect(text, "stuck block 3 thread 0 has waited 0.");
@@ -96,11 +90,12 @@ int main(int, char** argv) {
   {
     gin_test::TestWindow window(again, 4096);
     shmem_barrier_all();
-    ::dup2(file, 2);
-    gin_test::run_kernel(past_the_end, 1, 1, device_comm, window.handle());
-    shmem_barrier_all();
-    ::dup2(old, 2);
-    text = take_text(file);
+    {
+      const testing::CapturedStderr captured;
+      gin_test::run_kernel(past_the_end, 1, 1, device_comm, window.handle());
+      shmem_barrier_all();
+      text = captured.text();
+    }
     if (me == last) {
       expect(text, "put: 8 bytes at offset 4096 are not all in the window of PE 0, which has 4096");
     }

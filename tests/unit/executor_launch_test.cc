@@ -10,16 +10,17 @@
 #include <thread>
 #include <vector>
 
+#include "../captured_stderr.h"
 #include "executor_world.h"
 // After the others: Check defines a macro named fail.
 #include <check.h>
 
 namespace {
 
+using testing::CapturedStderr;
 using testing::choose;
 using testing::has_fibers;
 using testing::run;
-using testing::Stderr;
 
 void await_flag(const int* flag, int value) {
   const gin::atomic_ref<int> word(*const_cast<int*>(flag));
@@ -205,7 +206,7 @@ START_TEST(configurations_that_are_not_allowed_are_refused_with_a_sentence) {
     ginResult_t result;
     std::string said;
     {
-      const Stderr captured;
+      const CapturedStderr captured;
       result = test.cooperative ? gin::launchCooperative(nothing, test.config)
                                 : gin::launch(nothing, test.config);
       said = captured.text();
@@ -235,7 +236,7 @@ START_TEST(an_exception_that_leaves_a_kernel_ends_its_launch) {
   ginResult_t results[4];
   std::string said;
   {
-    const Stderr captured;
+    const CapturedStderr captured;
     results[0] = gin::launch(throw_in_one, {3, 33}, &never);
     results[1] = gin::launch(write, {1, 1}, &place, 1);
     results[2] = gin::streamSynchronize(nullptr);
@@ -266,7 +267,7 @@ START_TEST(a_kernel_ends_its_launch_with_a_result_of_its_choice) {
   ginResult_t result;
   std::string said;
   {
-    const Stderr captured;
+    const CapturedStderr captured;
     result = run(fail_here, {2, 3}, &never);
     said = captured.text();
   }
@@ -325,7 +326,7 @@ START_TEST(kernels_that_can_never_end_or_break_a_rule_say_so) {
     ginResult_t result;
     std::string said;
     {
-      const Stderr captured;
+      const CapturedStderr captured;
       result = run(test.kernel, {1, 64});
       said = captured.text();
     }
@@ -351,7 +352,7 @@ START_TEST(a_long_wait_says_who_waits_for_what) {
   static int word;
   std::string said;
   {
-    const Stderr captured;
+    const CapturedStderr captured;
     ck_assert_int_eq(gin::launch(wait_with_note, {2, 8}, &word), ginSuccess);
     while (!captured.has("block (0,0,0), thread (0,0,0)") ||
            !captured.has("block (1,0,0), thread (4,0,0)")) {
@@ -382,7 +383,7 @@ START_TEST(a_thread_that_never_gives_way_is_named) {
   static int flag;
   std::string said;
   {
-    const Stderr captured;
+    const CapturedStderr captured;
     ck_assert_int_eq(gin::launch(hold_worker, {1, 4}, &flag), ginSuccess);
     while (!captured.has("thread (1,0,0) of block (0,0,0) of kernel hold_worker has run for 5 s"))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -397,7 +398,7 @@ START_TEST(host_calls_are_refused_inside_a_kernel) {
   static int results[3];
   std::string said;
   {
-    const Stderr captured;
+    const CapturedStderr captured;
     ck_assert_int_eq(run(
                          [] {
                            results[0] = gin::launch(nothing, {1, 1});
@@ -479,7 +480,7 @@ START_TEST(more_than_256_system_threads_are_refused) {
   ck_assert_int_eq(run(nothing, {8, 32}), ginSuccess);
   std::string said;
   {
-    const Stderr captured;
+    const CapturedStderr captured;
     ck_assert_int_eq(gin::launch(nothing, {1, 257}), ginInvalidArgument);
     said = captured.text();
   }
@@ -526,7 +527,7 @@ START_TEST(the_thread_sanitizer_sees_missing_order_between_device_threads) {
     if (child == 0) {
       choose(_i);
       static int data[3], flag;
-      const Stderr quiet;
+      const CapturedStderr quiet;
       std::exit(run(hand_data_over, {2, 64}, &data[0], &flag, how) == ginSuccess ? 0 : 1);
     }
     int status = -1;

@@ -3,11 +3,8 @@
 #define GIMLET_TESTS_UNIT_EXECUTOR_WORLD_H
 
 #include <gin/launch.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <string>
 
 #include "device/cpu/sanitizer.h"
 
@@ -34,36 +31,6 @@ inline bool choose(int mode) {
 inline bool has_fibers(int mode) {
   return mode < kFiberModes;
 }
-
-/// What the process writes to standard error while this lives.
-class Stderr {
- public:
-  Stderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
-    ::dup2(::fileno(file_), STDERR_FILENO);
-  }
-  Stderr(const Stderr&) = delete;
-  Stderr& operator=(const Stderr&) = delete;
-  ~Stderr() {
-    ::dup2(before_, STDERR_FILENO);
-    ::close(before_);
-    std::fclose(file_);
-  }
-  std::string text() const {
-    std::string all;
-    char piece[512];
-    for (;;) {
-      const ::ssize_t got =
-          ::pread(::fileno(file_), piece, sizeof piece, static_cast<::off_t>(all.size()));
-      if (got <= 0) return all;
-      all.append(piece, static_cast<std::size_t>(got));
-    }
-  }
-  bool has(const std::string& part) const { return text().find(part) != std::string::npos; }
-
- private:
-  std::FILE* file_;
-  int before_;
-};
 
 /// Queues on the default stream and waits: the first result that is not success.
 template <class Kernel, class... Args>
