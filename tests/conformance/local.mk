@@ -86,6 +86,12 @@ TESTS += %D%/progress
 %C%_progress_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_progress_LDADD = libgimlet.la -ldl -lpthread
 
+check_PROGRAMS += %D%/threads
+TESTS += %D%/threads
+%C%_threads_SOURCES = %D%/threads.c
+%C%_threads_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_threads_LDADD = libgimlet.la -ldl -lpthread
+
 check_PROGRAMS += %D%/profiling
 TESTS += %D%/profiling
 %C%_profiling_SOURCES = %D%/profiling.c
