@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static uint64_t word;
+static uint64_t about_to; /* on the last PE: the others that are about to do WHAT */
 
 static void spend_time(const char* what) {
   if (strcmp(what, "sleep") == 0) sleep(600);
@@ -53,9 +54,11 @@ int main(int argc, char** argv) {
     return leave(argv[1], atoi(argv[2]));
   }
   if (is_last) {
-    usleep(100000); /* the others have come to what they do */
+    shmem_uint64_wait_until(&about_to, SHMEM_CMP_EQ, (unsigned)last);
     return leave(argv[1], atoi(argv[2]));
   }
+  shmem_uint64_atomic_inc(&about_to, last);
+  shmem_quiet();
   spend_time(argv[3]);
   return 0;
 }
