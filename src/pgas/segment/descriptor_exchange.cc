@@ -224,10 +224,10 @@ bool DescriptorLeader::admit(UniqueFd guest, std::vector<UniqueFd>& connections,
   std::vector<UniqueFd> fds;
   if (!receive_message(guest.get(), &greeting, sizeof greeting, fds)) return false;
   if (greeting.magic != kMagic || !is_same_secret(greeting.secret, ticket_.secret)) return false;
-  if (greeting.member < 1 || greeting.member >= static_cast<int>(offers.size())) return false;
+  // A negative number becomes a large one. The leader's own number is taken.
   const auto member = static_cast<std::size_t>(greeting.member);
-  if (offers[member].present || fds.size() != (greeting.has_descriptor != 0 ? 1u : 0u))
-    return false;
+  if (member >= offers.size() || offers[member].present) return false;
+  if (fds.size() != (greeting.has_descriptor != 0 ? 1u : 0u)) return false;
   offers[member].present = true;
   offers[member].size = greeting.size;
   if (!fds.empty()) offers[member].fd = std::move(fds.front());
