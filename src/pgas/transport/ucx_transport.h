@@ -42,7 +42,8 @@
 /// whoever handles the event, so callers that progress the worker can't swallow a wake-up. While
 /// callers are active arm() takes a short nap instead of arming the worker: peers then don't pay
 /// for waking a thread that finds nothing to do. A caller that leaves requests which only progress
-/// can move wakes the sleeping helper.
+/// can move wakes the sleeping helper. After an event the helper looks again a few times
+/// although nothing calls it, see Worker::event_fd().
 ///
 /// Failure. Endpoints use UCP's peer error handling: a connection that breaks, or a peer that the
 /// transport's owner reports dead, fails the lane and ends everything open on it.

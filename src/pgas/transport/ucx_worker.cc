@@ -7,9 +7,11 @@
 #include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <ucs/debug/debug.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -22,6 +24,10 @@ namespace {
 
 // How long the sleeping thread leaves the worker to callers that are polling it anyway.
 constexpr long kNapNs = 1'000'000;
+// The first sleep after an event ends by itself after this long, the next one after twice as long,
+// and so on; a sleep after the last one has no end.
+constexpr long kFirstDozeNs = 1'000'000;
+constexpr long kLastDozeNs = 512'000'000;
 
 // Unless the user says otherwise: System V segments outlive a killed job; CMA needs ptrace rights
 // between the PEs, which containers deny, and serves none of our requests.
@@ -256,24 +262,36 @@ Status Worker::describe(std::span<const LocalSegment> segments, Blob& blob) cons
 
 bool Worker::watch() {
   if (napping_) {
-    const itimerspec never{};
-    ::timerfd_settime(timer_.get(), 0, &never, nullptr);
     epoll_event event{};
     event.events = EPOLLIN;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, worker_events_, &event);
     napping_ = false;
   }
+  std::uint64_t times = 0;
+  const bool undisturbed = ::read(timer_.get(), &times, sizeof times) == sizeof times;
+  if (!undisturbed) {
+    doze_ns_ = kFirstDozeNs;
+  } else {
+    doze_ns_ = doze_ns_ < kLastDozeNs ? 2 * doze_ns_ : 0;
+  }
+  set_timer(doze_ns_);
   return ucp_worker_arm(worker_) == UCS_OK;
 }
 
 void Worker::nap() {
-  itimerspec once{};
-  once.it_value.tv_nsec = kNapNs;
-  ::timerfd_settime(timer_.get(), 0, &once, nullptr);
+  doze_ns_ = kFirstDozeNs;
+  set_timer(kNapNs);
   if (napping_) return;
   epoll_event nothing{};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, worker_events_, &nothing);
   napping_ = true;
+}
+
+/// 0 ns: never.
+void Worker::set_timer(long ns) {
+  itimerspec once{};
+  once.it_value.tv_nsec = ns;
+  ::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
 
 }  // namespace gimlet::pgas::ucx

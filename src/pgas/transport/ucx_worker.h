@@ -37,8 +37,11 @@ class Worker {
   const std::vector<std::byte>& empty_key() const { return empty_key_; }
   Status describe(std::span<const LocalSegment> segments, Blob& blob) const;
 
-  /// Wake-up, for one sleeping thread. event_fd() is readable when the worker has events or, after
-  /// nap(), when the nap is over.
+  /// Wake-up, for one sleeping thread. event_fd() is readable when the worker has events, when the
+  /// nap is over, and for a while after an event also from time to time: UCX can lose the wake-up
+  /// by the first messages of a network. It stops watching that network when one arrives and looks
+  /// again at each progress; if the next one is just being written it goes on so, but tells nobody
+  /// that it waits for another progress.
   int event_fd() const { return epoll_.get(); }
   /// Readies the worker's events. False: there is work, progress first. With the token held.
   bool watch();
@@ -53,6 +56,7 @@ class Worker {
   Status map_segments(std::span<const LocalSegment> segments);
   Status map(std::byte* base, std::size_t bytes, ucp_mem_h& memory);
   Status pack(ucp_mem_h memory, std::vector<std::byte>& key) const;
+  void set_timer(long ns);
 
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
@@ -63,6 +67,7 @@ class Worker {
   UniqueFd timer_;
   int worker_events_ = -1;  // owned by worker_
   bool napping_ = false;
+  long doze_ns_ = 0;  // the longest time that the present sleep lasts; 0: it has no end
 };
 
 }  // namespace gimlet::pgas::ucx
