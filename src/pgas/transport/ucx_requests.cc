@@ -149,8 +149,12 @@ void UcxTransport::send(Operation& op, ucp_ep_h endpoint, const void* payload, s
   param.flags = UCP_AM_SEND_FLAG_EAGER;
   if (reply) param.flags |= UCP_AM_SEND_FLAG_REPLY;
   op.header.source = owner_.rank;
-  adopt(op, ucp_am_send_nbx(endpoint, kMessageId, &op.header, sizeof op.header, payload, bytes,
-                            &param));
+  // Without a payload the header takes its place. UCX 1.13 with UCX_PROTO_ENABLE=y has no room for
+  // its own header, an empty payload, a header and a reply address at once, and overruns its stack.
+  adopt(op, bytes == 0 ? ucp_am_send_nbx(endpoint, kMessageId, nullptr, 0, &op.header,
+                                         sizeof op.header, &param)
+                       : ucp_am_send_nbx(endpoint, kMessageId, &op.header, sizeof op.header,
+                                         payload, bytes, &param));
 }
 
 void UcxTransport::flush(Operation& op) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "pgas/transport/ucx_transport.h"
 
@@ -46,6 +47,11 @@ Status refused(int pe, MessageKind kind, std::uint64_t bytes, unsigned segment,
 ucs_status_t UcxTransport::on_message(void* self, const void* header, size_t header_length,
                                       void* data, size_t length, const ucp_am_recv_param_t* param) {
   auto& transport = *static_cast<UcxTransport*>(self);
+  const auto* payload = static_cast<const std::byte*>(data);
+  if (header_length == 0) {  // see send()
+    header = std::exchange(payload, nullptr);
+    header_length = std::exchange(length, 0);
+  }
   MessageHeader message;
   const bool whole =
       header_length == sizeof message && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
@@ -53,7 +59,7 @@ ucs_status_t UcxTransport::on_message(void* self, const void* header, size_t hea
   const ucp_ep_h reply_to =
       (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0 ? param->reply_ep : nullptr;
   if (!whole || message.source < 0 || message.source >= transport.owner_.size ||
-      !transport.serve(message, static_cast<const std::byte*>(data), length, reply_to))
+      !transport.serve(message, payload, length, reply_to))
     transport.strangers_.fetch_add(1, std::memory_order_relaxed);
   return UCS_OK;
 }
@@ -219,8 +225,8 @@ bool UcxTransport::take_data(const MessageHeader& header, const std::byte* data,
                              std::size_t length) {
   Operation* op = asked(header);
   if (op == nullptr || op->kind != OperationKind::kRead) return false;
-  if (length > op->missing || header.offset > op->bytes || length > op->bytes - header.offset)
-    return false;
+  if (length == 0 || length > op->missing) return false;
+  if (header.offset > op->bytes || length > op->bytes - header.offset) return false;
   if (op->result != nullptr) std::memcpy(op->result + header.offset, data, length);
   op->missing -= static_cast<std::uint32_t>(length);
   if (op->missing == 0) finish(*op);
