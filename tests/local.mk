@@ -22,7 +22,7 @@ if SANITIZE_THREAD
 # UCX's hooks of the C library run in threads that the sanitizer has already forgotten.
 AM_TESTS_ENVIRONMENT += UCX_MEM_MMAP_HOOK_MODE=none; export UCX_MEM_MMAP_HOOK_MODE;
 endif
-EXTRA_DIST += %D%/lsan.supp %D%/run-launched
+EXTRA_DIST += %D%/launchers.bash %D%/lsan.supp %D%/run-launched
 
 # Checks of the sources themselves, which sanitizers have nothing to add to.
 SOURCE_CHECKS = %D%/checks/exports %D%/checks/format %D%/checks/include_direction \

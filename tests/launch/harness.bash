@@ -3,6 +3,8 @@
 # What the tests of the launcher share; sourced by each. Runs the launcher in a folder of its own,
 # keeps what it printed, and at the end looks for processes and files that were left behind.
 set -u
+# shellcheck source-path=SCRIPTDIR source=../launchers.bash
+. "$(dirname -- "${BASH_SOURCE[0]}")/../launchers.bash"
 
 # shellcheck disable=SC2034  # used by the tests
 client=$PWD/tests/launch/pmix_client
@@ -83,11 +85,6 @@ expect_err_lines() { # NUMBER
   show
 }
 
-# A zombie has no environment, so that processes which nobody collects here are not counted.
-left_processes() {
-  grep -lzxF -- "$mark" /proc/[0-9]*/environ 2> /dev/null | tr -dc '0-9\n'
-}
-
 # Waits until the command succeeds; fails after 10 s.
 eventually() { # COMMAND...
   local try
@@ -103,16 +100,14 @@ has_lines() { # FILE NUMBER
 }
 
 nothing_left() {
-  [[ -z $(left_processes) && -z $(ls -A "$folder/tmp") ]]
+  [[ -z $(marked_processes "$mark") && -z $(ls -A "$folder/tmp") ]]
 }
 
 finish() {
-  local pid
   if ! eventually nothing_left; then
     complain "processes or files were left behind"
-    for pid in $(left_processes); do tr '\0' ' ' < "/proc/$pid/cmdline" && echo; done
     ls -lAR "$folder/tmp"
-    for pid in $(left_processes); do kill -KILL "$pid" 2> /dev/null; done
+    end_marked_processes "$mark"
   fi
   cd / && rm -rf -- "$folder"
   ((failures == 0))
