@@ -54,18 +54,24 @@ static void raise_flag(enum way way, const struct place* flags, long value) {
   }
 }
 
+/* The bytes of the round, and one step of the counter. */
+static void send(const struct place* data, unsigned char* outgoing, size_t bytes, bool nbi,
+                 uint64_t round, long step) {
+  t_fill(outgoing, bytes, t_key(t_me, to, round));
+  if (nbi) {
+    shmem_putmem_nbi(data->bytes, outgoing, bytes, to);
+  } else {
+    shmem_putmem(data->bytes, outgoing, bytes, to);
+  }
+  shmem_long_atomic_add(counter_in(data), step, to);
+}
+
 static void fence_orders(const struct place* data, const struct place* flags, size_t bytes,
                          bool nbi, enum way way) {
   static unsigned char outgoing[kMost];
   start(data, flags);
   for (uint64_t round = 1; round <= kRounds; ++round) {
-    t_fill(outgoing, bytes, t_key(t_me, to, round));
-    if (nbi) {
-      shmem_putmem_nbi(data->bytes, outgoing, bytes, to);
-    } else {
-      shmem_putmem(data->bytes, outgoing, bytes, to);
-    }
-    shmem_long_atomic_add(counter_in(data), 3, to);
+    send(data, outgoing, bytes, nbi, round, 3);
     shmem_fence();
     raise_flag(way, flags, (long)round);
     shmem_long_wait_until(flag_in(flags), SHMEM_CMP_GE, (long)round);
@@ -93,13 +99,7 @@ static void quiet_is_for_everybody(const struct place* data, const struct place*
   const int first = (t_me + 2 * t_pes - 2) % t_pes;
   start(data, flags);
   for (uint64_t round = 1; round <= kRounds; ++round) {
-    t_fill(outgoing, bytes, t_key(t_me, to, round));
-    if (nbi) {
-      shmem_putmem_nbi(data->bytes, outgoing, bytes, to);
-    } else {
-      shmem_putmem(data->bytes, outgoing, bytes, to);
-    }
-    shmem_long_atomic_add(counter_in(data), 5, to);
+    send(data, outgoing, bytes, nbi, round, 5);
     shmem_quiet();
     shmem_long_p(flag_in(flags), (long)round, third);
     shmem_long_wait_until(flag_in(flags), SHMEM_CMP_GE, (long)round);

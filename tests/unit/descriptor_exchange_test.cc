@@ -8,13 +8,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "child.h"
 #include "suite.h"
 
 namespace {
@@ -27,6 +27,8 @@ using gimlet::pgas::DescriptorOffer;
 using gimlet::pgas::exchange_with_leader;
 using gimlet::pgas::ExchangeLimits;
 using gimlet::pgas::ExchangeTicket;
+using gimlet::tests::ended_well;
+using gimlet::tests::in_child;
 
 constexpr uid_t kOtherUser = 65534;
 using Offers = std::vector<DescriptorOffer>;
@@ -59,24 +61,6 @@ bool are_complete(const Offers& offers, int members) {
     if (!is_offer_of(offers[static_cast<std::size_t>(m)], m)) return false;
   }
   return true;
-}
-
-/// Runs `body` in a process of its own, which ends well when it returns true.
-template <class Body>
-pid_t in_child(Body body) {
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  ck_assert(child >= 0);
-  if (child == 0) ::_exit(body() ? 0 : 1);
-  return child;
-}
-
-bool ended_well(pid_t child) {
-  int status = -1;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return false;
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 ExchangeLimits within(double seconds) {
@@ -206,6 +190,20 @@ Greeting true_greeting(const ExchangeTicket& ticket, int member) {
   return greeting;
 }
 
+bool greet(int socket, const ExchangeTicket& ticket, int member) {
+  const Greeting greeting = true_greeting(ticket, member);
+  return say(socket, &greeting, sizeof greeting, 0);
+}
+
+/// True when the leader takes nobody for member 1. It gives up once it has refused more than
+/// `before` strangers.
+bool serves_nobody(DescriptorLeader& leader, int before = 0) {
+  Offers offers;
+  ExchangeLimits limits = within(20);
+  limits.hopeless = [&] { return leader.refused() > before; };
+  return leader.serve(2, offer_of(0), limits, offers).code() == Code::kRemote && !offers[1].present;
+}
+
 int open_descriptors() {
   int count = 0;
   DIR* folder = ::opendir("/proc/self/fd");
@@ -270,8 +268,7 @@ START_TEST(a_true_greeting_is_answered) {
   const auto leader = open_leader();
   const pid_t child = in_child([&] {
     const UniqueFd socket = connect_to(leader->ticket());
-    const Greeting greeting = true_greeting(leader->ticket(), 1);
-    return say(socket.get(), &greeting, sizeof greeting, 0) && !gets_nothing(socket.get());
+    return greet(socket.get(), leader->ticket(), 1) && !gets_nothing(socket.get());
   });
   Offers offers;
   ck_assert(leader->serve(2, offer_of(0), within(20), offers).ok());
@@ -292,15 +289,10 @@ START_TEST(another_user_gets_nothing) {
   const pid_t stranger = in_child([&] {
     if (::setuid(kOtherUser) != 0) return false;
     const UniqueFd socket = connect_to(ticket);
-    const Greeting greeting = true_greeting(ticket, 1);
-    (void)say(socket.get(), &greeting, sizeof greeting, 0);
+    (void)greet(socket.get(), ticket, 1);
     return gets_nothing(socket.get());
   });
-  Offers offers;
-  ExchangeLimits limits = within(20);
-  limits.hopeless = [&] { return leader->refused() > 0; };
-  ck_assert(leader->serve(2, offer_of(0), limits, offers).code() == Code::kRemote);
-  ck_assert(!offers[1].present);
+  ck_assert(serves_nobody(*leader));
   ck_assert(ended_well(stranger));
 
   // The same stranger by the library's own call: it does not even send the secret to somebody else.
@@ -333,11 +325,7 @@ START_TEST(one_wrong_bit_of_the_secret_gets_nothing) {
       return exchange_with_leader(wrong, 1, 2, offer_of(1), within(20), offers).code() ==
              Code::kRemote;
     });
-    Offers offers;
-    ExchangeLimits limits = within(20);
-    limits.hopeless = [&] { return leader->refused() > before; };
-    ck_assert(leader->serve(2, offer_of(0), limits, offers).code() == Code::kRemote);
-    ck_assert(!offers[1].present);
+    ck_assert(serves_nobody(*leader, before));
     ck_assert(ended_well(child));
   }
 }
@@ -365,13 +353,7 @@ START_TEST(wrong_shapes_get_nothing) {
       return say(socket.get(), &greeting, shape.size, shape.descriptors) &&
              gets_nothing(socket.get());
     });
-    {
-      Offers offers;
-      ExchangeLimits limits = within(20);
-      limits.hopeless = [&] { return leader->refused() > 0; };
-      ck_assert(leader->serve(2, DescriptorOffer(), limits, offers).code() == Code::kRemote);
-      ck_assert(!offers[1].present);
-    }
+    ck_assert(serves_nobody(*leader));
     ck_assert(ended_well(stranger));
     ck_assert_int_eq(open_descriptors(), before);  // what a stranger sent does not stay
   }
@@ -383,14 +365,9 @@ START_TEST(a_number_out_of_range_gets_nothing) {
     const auto leader = open_leader();
     const pid_t stranger = in_child([&] {
       const UniqueFd socket = connect_to(leader->ticket());
-      const Greeting greeting = true_greeting(leader->ticket(), member);
-      return say(socket.get(), &greeting, sizeof greeting, 0) && gets_nothing(socket.get());
+      return greet(socket.get(), leader->ticket(), member) && gets_nothing(socket.get());
     });
-    Offers offers;
-    ExchangeLimits limits = within(20);
-    limits.hopeless = [&] { return leader->refused() > 0; };
-    ck_assert(leader->serve(2, offer_of(0), limits, offers).code() == Code::kRemote);
-    ck_assert(!offers[1].present);
+    ck_assert(serves_nobody(*leader));
     ck_assert(ended_well(stranger));
   }
 }
@@ -470,8 +447,7 @@ START_TEST(a_member_that_dies_after_its_greeting_leaves_the_others_alone) {
   const auto leader = open_leader();
   const pid_t dying = in_child([&] {
     const UniqueFd socket = connect_to(leader->ticket());
-    const Greeting greeting = true_greeting(leader->ticket(), 1);
-    return say(socket.get(), &greeting, sizeof greeting, 0);
+    return greet(socket.get(), leader->ticket(), 1);
   });
   ck_assert(ended_well(dying));
   const pid_t other = in_child([&] {

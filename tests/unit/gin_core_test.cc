@@ -16,6 +16,7 @@
 #include "gin/status_result.h"
 #include "gin/wait_report.h"
 #include "gin/window_table.h"
+#include "local_ranks.h"
 #include "pgas/group.h"
 
 // After the headers above, whose name `fail` it takes.
@@ -26,6 +27,7 @@ namespace {
 
 using namespace gimlet::gin;
 using gimlet::Code;
+using gimlet::tests::on_each_rank;
 
 ginDevCommRequirements_t requirements() {
   ginDevCommRequirements_t r = GIN_DEV_COMM_REQUIREMENTS_INITIALIZER;
@@ -281,24 +283,20 @@ END_TEST
 
 START_TEST(threads_gather_and_notice_who_left) {
   auto groups = gimlet::pgas::make_local_groups(3);
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (auto& group : groups) {
-    threads.emplace_back([&wrong, mine = std::move(group)]() mutable {
-      for (int round = 0; round < 50; ++round) {
-        const int own = mine->rank() + 10 * round;
-        int all[3] = {};
-        const auto status = mine->allgather(std::as_bytes(std::span(&own, 1)),
-                                            std::as_writable_bytes(std::span(all)));
-        if (!status.ok()) wrong.fetch_add(1);
-        for (int r = 0; r < 3; ++r) wrong.fetch_add(all[r] != r + 10 * round);
-      }
-      if (mine->rank() == 2) return;  // leaves
-      if (mine->barrier().code() != Code::kRemote) wrong.fetch_add(1);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  ck_assert_int_eq(wrong.load(), 0);
+  ck_assert(on_each_rank(groups, [](auto& mine) {
+    bool good = true;
+    for (int round = 0; round < 50; ++round) {
+      const int own = mine->rank() + 10 * round;
+      int all[3] = {};
+      const auto status = mine->allgather(std::as_bytes(std::span(&own, 1)),
+                                          std::as_writable_bytes(std::span(all)));
+      good = good && status.ok();
+      for (int r = 0; r < 3; ++r) good = good && all[r] == r + 10 * round;
+    }
+    if (mine->rank() != 2) return mine->barrier().code() == Code::kRemote && good;
+    mine.reset();  // leaves
+    return good;
+  }));
 }
 END_TEST
 
@@ -335,9 +333,10 @@ class TwoNodes final : public gimlet::pgas::Group {
   std::unique_ptr<Group> ranks_;
 };
 
-/// What rank `rank` of five finds: device code reaches its own node only.
-void check_two_nodes(Communicator& comm, std::atomic<int>& wrong) {
-  const auto expect = [&](bool good) { wrong.fetch_add(good ? 0 : 1); };
+/// What each rank of five has to find: device code reaches its own node only.
+bool is_right_on_two_nodes(Communicator& comm) {
+  bool all_good = true;
+  const auto expect = [&](bool good) { all_good = all_good && good; };
   const int peer = comm.rank() == 4 ? 0 : 4;
   expect(comm.lsa_size() == 1);
   std::string why;
@@ -364,26 +363,17 @@ void check_two_nodes(Communicator& comm, std::atomic<int>& wrong) {
   expect(comm.destroy_device_comm(device_comm).code() == Code::kInvalidArgument);
   expect(comm.deregister_window(window).ok());
   expect(MemoryTable::of_process().release(memory).ok());
+  return all_good;
 }
 
 START_TEST(unreachable_ranks_are_named) {
   auto groups = gimlet::pgas::make_local_groups(5);
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (auto& group : groups) {
-    threads.emplace_back([&wrong, mine = std::move(group)]() mutable {
-      std::unique_ptr<Communicator> comm;
-      const gimlet::Status made = Communicator::over(std::make_unique<TwoNodes>(std::move(mine)),
-                                                     Communicator::Members::kThreads, comm);
-      if (!made.ok()) {
-        wrong.fetch_add(1);
-        return;
-      }
-      check_two_nodes(*comm, wrong);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  ck_assert_int_eq(wrong.load(), 0);
+  ck_assert(on_each_rank(groups, [](auto& mine) {
+    std::unique_ptr<Communicator> comm;
+    const gimlet::Status made = Communicator::over(std::make_unique<TwoNodes>(std::move(mine)),
+                                                   Communicator::Members::kThreads, comm);
+    return made.ok() && is_right_on_two_nodes(*comm);
+  }));
 }
 END_TEST
 

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "child.h"
 #include "device/memory_kind.h"
 #include "suite.h"
 
@@ -25,6 +25,8 @@ using gimlet::Status;
 using gimlet::UniqueFd;
 using gimlet::device::host_memory;
 using gimlet::device::Memory;
+using gimlet::tests::ended_well;
+using gimlet::tests::in_child;
 
 constexpr std::size_t kMi = std::size_t{1} << 20;
 
@@ -50,17 +52,13 @@ std::unique_ptr<Memory> import(UniqueFd fd, std::size_t bytes) {
 
 /// True when an access there ends the process by SIGSEGV.
 bool is_unmapped(const std::byte* place) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return !ended_well(in_child([place] {
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     ::signal(SIGSEGV, SIG_DFL);
     [[maybe_unused]] const volatile std::byte read = *place;
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
+    return true;
+  }));
 }
 
 START_TEST(memory_is_zero_and_of_whole_pages) {
@@ -108,17 +106,14 @@ END_TEST
 START_TEST(another_process_shares_the_bytes) {
   const auto memory = allocate(kMi);
   const UniqueFd fd = export_of(*memory);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const pid_t child = in_child([&] {
     UniqueFd own(::dup(fd.get()));
     std::unique_ptr<Memory> peer;
-    if (!host_memory().import(std::move(own), kMi, peer).ok()) ::_exit(1);
+    if (!host_memory().import(std::move(own), kMi, peer).ok()) return false;
     peer->base()[12345] = std::byte{77};
-    ::_exit(0);
-  }
-  int status = -1;
-  ck_assert_int_eq(::waitpid(child, &status, 0), child);
-  ck_assert_int_eq(status, 0);
+    return true;
+  });
+  ck_assert(ended_well(child));
   ck_assert(memory->base()[12345] == std::byte{77});
 }
 END_TEST

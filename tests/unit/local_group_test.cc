@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "device/memory_kind.h"
+#include "local_ranks.h"
 #include "pgas/group.h"
 #include "suite.h"
 
@@ -25,21 +26,8 @@ using gimlet::device::host_memory;
 using gimlet::device::Memory;
 using gimlet::pgas::Group;
 using gimlet::pgas::make_local_groups;
-
-using Groups = std::vector<std::unique_ptr<Group>>;
-
-/// Runs `body` on a thread for each rank; true when it was true everywhere.
-bool on_each_rank(Groups& groups, const std::function<bool(Group&)>& body) {
-  std::atomic<int> good{0};
-  std::vector<std::thread> threads;
-  for (const auto& group : groups) {
-    threads.emplace_back([&body, &good, member = group.get()] {
-      if (body(*member)) ++good;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return good == static_cast<int>(groups.size());
-}
+using gimlet::tests::Groups;
+using gimlet::tests::on_each_rank;
 
 void be_late(int rank, int round) {
   if ((rank * 7 + round * 3) % 5 == 0)
@@ -73,11 +61,11 @@ START_TEST(nobody_leaves_a_barrier_early) {
   constexpr int kRounds = 200;
   Groups groups = make_local_groups(kRanks);
   std::atomic<int> entered{0};
-  ck_assert(on_each_rank(groups, [&](Group& group) {
+  ck_assert(on_each_rank(groups, [&](auto& group) {
     for (int round = 1; round <= kRounds; ++round) {
-      be_late(group.rank(), round);
+      be_late(group->rank(), round);
       ++entered;
-      if (!group.barrier().ok() || entered < round * kRanks) return false;
+      if (!group->barrier().ok() || entered < round * kRanks) return false;
     }
     return true;
   }));
@@ -90,14 +78,14 @@ START_TEST(a_barrier_publishes) {
   constexpr int kRanks = 3;
   Groups groups = make_local_groups(kRanks);
   int plain[kRanks] = {};
-  ck_assert(on_each_rank(groups, [&](Group& group) {
+  ck_assert(on_each_rank(groups, [&](auto& group) {
     for (int round = 1; round <= 50; ++round) {
-      plain[group.rank()] = round * 10 + group.rank();
-      if (!group.barrier().ok()) return false;
+      plain[group->rank()] = round * 10 + group->rank();
+      if (!group->barrier().ok()) return false;
       for (int peer = 0; peer < kRanks; ++peer) {
         if (plain[peer] != round * 10 + peer) return false;
       }
-      if (!group.barrier().ok()) return false;
+      if (!group->barrier().ok()) return false;
     }
     return true;
   }));
@@ -107,14 +95,14 @@ END_TEST
 START_TEST(allgather_brings_all_in_order) {
   for (const int ranks : {1, 2, 4}) {
     Groups groups = make_local_groups(ranks);
-    ck_assert(on_each_rank(groups, [&](Group& group) {
+    ck_assert(on_each_rank(groups, [&](auto& group) {
       for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{24},
                                       std::size_t{4097}, std::size_t{100000}}) {
         std::vector<std::byte> mine(bytes);
-        for (std::size_t i = 0; i < bytes; ++i) mine[i] = byte_of(group.rank(), i);
+        for (std::size_t i = 0; i < bytes; ++i) mine[i] = byte_of(group->rank(), i);
         std::vector<std::byte> all(bytes * static_cast<std::size_t>(ranks));
-        be_late(group.rank(), static_cast<int>(bytes));
-        if (!group.allgather(mine, all).ok()) return false;
+        be_late(group->rank(), static_cast<int>(bytes));
+        if (!group->allgather(mine, all).ok()) return false;
         mine.assign(bytes, std::byte{0});  // is not read any more
         for (int peer = 0; peer < ranks; ++peer) {
           for (std::size_t i = 0; i < bytes; ++i) {
@@ -131,24 +119,24 @@ END_TEST
 START_TEST(map_peers_gives_the_memory_of_each) {
   constexpr int kRanks = 3;
   Groups groups = make_local_groups(kRanks);
-  ck_assert(on_each_rank(groups, [&](Group& group) {
-    const auto me = static_cast<std::size_t>(group.rank());
+  ck_assert(on_each_rank(groups, [&](auto& group) {
+    const auto me = static_cast<std::size_t>(group->rank());
     // Sizes differ; rank 1 offers nothing.
     std::unique_ptr<Memory> mine;
     if (me != 1 && !host_memory().allocate(4096 * (me + 1), "test", mine).ok()) return false;
     Group::PeerMemory peers;
-    if (!group.map_peers(mine.get(), peers).ok()) return false;
+    if (!group->map_peers(mine.get(), peers).ok()) return false;
     if (peers.base.size() != kRanks || peers.size.size() != kRanks) return false;
     if (peers.base[1] != nullptr || peers.size[1] != 0) return false;
     for (const std::size_t peer : {std::size_t{0}, std::size_t{2}}) {
       if (peers.base[peer] == nullptr || peers.size[peer] != 4096 * (peer + 1)) return false;
-      peers.base[peer][me] = byte_of(group.rank(), peer);
+      peers.base[peer][me] = byte_of(group->rank(), peer);
     }
     if (mine != nullptr && peers.base[me] != mine->base()) return false;
-    bool good = group.barrier().ok();
+    bool good = group->barrier().ok();
     for (int peer = 0; mine != nullptr && peer < kRanks; ++peer)
       good = good && mine->base()[peer] == byte_of(peer, me);
-    return group.barrier().ok() && good;  // memory goes when nobody looks at it any more
+    return group->barrier().ok() && good;  // memory goes when nobody looks at it any more
   }));
 }
 END_TEST
@@ -185,16 +173,11 @@ END_TEST
 START_TEST(leaving_after_the_last_barrier_is_no_loss) {
   for (int round = 0; round < 200; ++round) {
     Groups groups = make_local_groups(3);
-    std::atomic<int> good{0};
-    std::vector<std::thread> threads;
-    for (auto& group : groups) {
-      threads.emplace_back([&good, &group] {
-        if (group->barrier().ok()) ++good;
-        group.reset();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    ck_assert_int_eq(good, 3);
+    ck_assert(on_each_rank(groups, [](auto& group) {
+      const bool good = group->barrier().ok();
+      group.reset();
+      return good;
+    }));
   }
 }
 END_TEST
@@ -208,7 +191,7 @@ START_TEST(groups_do_not_meet_each_other) {
     other_left = true;
   });
   for (int i = 0; i < 20; ++i)
-    ck_assert(on_each_rank(one, [](Group& group) { return group.barrier().ok(); }));
+    ck_assert(on_each_rank(one, [](auto& group) { return group->barrier().ok(); }));
   ck_assert(!other_left);
   ck_assert(other[1]->barrier().ok());
   early.join();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/random.h %D%/suite.h
+EXTRA_DIST += %D%/child.h %D%/local_ranks.h %D%/random.h %D%/suite.h
 
 check_PROGRAMS += %D%/offset_allocator_test
 TESTS += %D%/offset_allocator_test
