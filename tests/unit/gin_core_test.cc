@@ -20,7 +20,7 @@
 #include "pgas/group.h"
 
 // After the headers above, whose name `fail` it takes.
-#include <check.h>
+#include "suite.h"
 #undef fail
 
 namespace {
@@ -388,34 +388,15 @@ START_TEST(every_result_has_a_text) {
 }
 END_TEST
 
-Suite* suite() {
-  Suite* s = suite_create("gin core");
-  TCase* c = tcase_create("core");
-  tcase_add_test(c, lsa_teams_divide_every_run);
-  tcase_add_test(c, lsa_teams_are_single_when_views_contradict);
-  tcase_add_test(c, team_arithmetic_agrees_with_lists);
-  tcase_add_test(c, team_difference_handles_negative_strides);
-  tcase_add_test(c, rolling_comparison_survives_the_turn);
-  tcase_add_test(c, barriers_need_few_words);
-  tcase_add_test(c, layout_keeps_everything_apart);
-  tcase_add_test(c, layout_refuses_what_is_not_allowed);
-  tcase_add_test(c, memory_is_found_from_within);
-  tcase_add_test(c, windows_are_found_by_handle_only);
-  tcase_add_test(c, first_error_stays);
-  tcase_add_test(c, long_waits_fill_few_lines);
-  tcase_add_test(c, threads_gather_and_notice_who_left);
-  tcase_add_test(c, unreachable_ranks_are_named);
-  tcase_add_test(c, every_result_has_a_text);
-  suite_add_tcase(s, c);
-  return s;
-}
-
 }  // namespace
 
 int main() {
-  SRunner* runner = srunner_create(suite());
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return gimlet::tests::run_suite(
+      "gin core",
+      {lsa_teams_divide_every_run, lsa_teams_are_single_when_views_contradict,
+       team_arithmetic_agrees_with_lists, team_difference_handles_negative_strides,
+       rolling_comparison_survives_the_turn, barriers_need_few_words, layout_keeps_everything_apart,
+       layout_refuses_what_is_not_allowed, memory_is_found_from_within,
+       windows_are_found_by_handle_only, first_error_stays, long_waits_fill_few_lines,
+       threads_gather_and_notice_who_left, unreachable_ranks_are_named, every_result_has_a_text});
 }
