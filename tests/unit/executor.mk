@@ -2,6 +2,7 @@
 EXECUTOR_TESTS = %D%/executor_launch_test %D%/executor_test
 check_PROGRAMS += $(EXECUTOR_TESTS)
 TESTS += $(EXECUTOR_TESTS)
+TSAN_TESTS += $(EXECUTOR_TESTS)
 %C%_executor_launch_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
 %C%_executor_launch_test_LDADD = $(UNIT_TEST_LIBS)
 %C%_executor_launch_test_SOURCES = %D%/executor_launch_test.cc %D%/executor_world.h \

@@ -21,15 +21,21 @@ constexpr Mode kModes[] = {{"fibers", "1"}, {"fibers", "2"}, {"fibers", "5"}, {"
 constexpr int kAllModes = 4;
 constexpr int kFiberModes = 3;
 
-/// False: the thread sanitizer follows fibers, but only a few of them.
-inline bool choose(int mode) {
+/// Seconds that one test may take; the thread sanitizer is slow.
+constexpr double kPatience = GIMLET_TSAN != 0 ? 120 : 20;
+
+inline void choose(int mode) {
   ::setenv("GIN_EXECUTOR", kModes[mode].executor, 1);
   ::setenv("GIN_EXECUTOR_WORKERS", kModes[mode].workers, 1);
-  return GIMLET_TSAN == 0 || mode >= kFiberModes;
 }
 
 inline bool has_fibers(int mode) {
   return mode < kFiberModes;
+}
+
+/// False: at most 256 of them. The thread sanitizer follows more fibers, but takes minutes.
+inline bool has_many_threads(int mode) {
+  return GIMLET_TSAN == 0 && has_fibers(mode);
 }
 
 /// Queues on the default stream and waits: the first result that is not success.
