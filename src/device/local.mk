@@ -17,6 +17,7 @@ libgimlet_device_la_SOURCES = \
 	%D%/cpu/monitor.cc %D%/cpu/monitor.h \
 	%D%/cpu/sanitizer.h \
 	%D%/cpu/shared_arena.cc %D%/cpu/shared_arena.h \
+	%D%/cpu/stack_fault.cc %D%/cpu/stack_fault.h \
 	%D%/cpu/stack_pool.cc %D%/cpu/stack_pool.h \
 	%D%/cpu/thread_run.cc %D%/cpu/thread_run.h \
 	%D%/cpu/worker.cc %D%/cpu/worker.h \

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -10,17 +12,17 @@
 namespace gimlet::log {
 namespace {
 
+constexpr std::string_view kName = "gimlet: ";
+
 std::atomic<bool> debug_on{false};
 std::mutex label_mutex;
 
-std::string& label_text() {
-  static std::string text;
-  return text;
-}
+// Fixed storage, so that a signal handler may read it.
+constinit std::array<char, 64> label{};
+constinit std::atomic<std::size_t> label_bytes{0};
 
-std::string prefix() {
-  const std::scoped_lock lock(label_mutex);
-  return label_text().empty() ? std::string("gimlet: ") : "gimlet: " + label_text() + ": ";
+std::string_view label_text() {
+  return {label.data(), label_bytes.load(std::memory_order_acquire)};
 }
 
 const char* level_name(Level level) {
@@ -39,9 +41,12 @@ const char* level_name(Level level) {
 
 }  // namespace
 
-void set_label(std::string_view label) {
+void set_label(std::string_view text) {
   const std::scoped_lock lock(label_mutex);
-  label_text() = label;
+  label_bytes.store(0, std::memory_order_release);
+  const std::size_t bytes = std::min(text.size(), label.size());
+  std::copy_n(text.data(), bytes, label.data());
+  label_bytes.store(bytes, std::memory_order_release);
 }
 
 void enable_debug(bool on) {
@@ -52,11 +57,31 @@ bool debug_enabled() {
 }
 
 void write(Level level, std::string_view sentence) {
-  std::string line = prefix() + level_name(level);
+  std::string line(kName);
+  {
+    const std::scoped_lock lock(label_mutex);
+    line += label_text();
+  }
+  if (line.size() > kName.size()) line += ": ";
+  line += level_name(level);
   line += sentence;
   line += '\n';
   // Nothing sensible can be done when standard error itself is gone.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void write_in_handler(Level level, std::string_view sentence) {
+  std::array<char, 1024> line;
+  std::size_t size = 0;
+  const std::string_view text = label_text();
+  for (const std::string_view part :
+       {kName, text, std::string_view(text.empty() ? "" : ": "),
+        std::string_view(level_name(level)), sentence, std::string_view("\n")}) {
+    const std::size_t bytes = std::min(part.size(), line.size() - size);
+    std::copy_n(part.data(), bytes, line.data() + size);
+    size += bytes;
+  }
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), size);
 }
 
 }  // namespace gimlet::log

@@ -21,6 +21,8 @@ void set_label(std::string_view label);
 void enable_debug(bool on);
 bool debug_enabled();
 void write(Level level, std::string_view sentence);
+/// The same for signal handlers.
+void write_in_handler(Level level, std::string_view sentence);
 
 template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Launching on the CPU executor: streams, refusals, kernels that fail, what a stuck kernel says.
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "../captured_stderr.h"
+#include "device/cpu/stack_pool.h"
 #include "executor_world.h"
 // After the others: Check defines a macro named fail.
 #include <check.h>
 
 namespace {
 
+using gimlet::device::StackPool;
 using testing::CapturedStderr;
 using testing::choose;
 using testing::has_fibers;
@@ -394,6 +399,129 @@ START_TEST(a_thread_that_never_gives_way_is_named) {
 }
 END_TEST
 
+/// Needs about 1 KiB a level.
+[[gnu::noinline]] int descend(int levels, volatile int* sink) {
+  volatile char frame[1000];
+  frame[levels % 1000] = static_cast<char>(levels);
+  const int below = levels == 0 ? *sink : descend(levels - 1, sink);
+  return below + frame[levels % 1000];
+}
+
+__global__ void go_deep(int levels, int* sink) {
+  if (threadIdx.x == 3) *sink = descend(levels, sink);
+}
+
+__global__ void write_nowhere(int* nowhere) {
+  if (threadIdx.x == 1) *const_cast<volatile int*>(nowhere) = 1;
+}
+
+void exit_with_42(int) {
+  ::_exit(42);
+}
+
+/// The wait status of a child that runs `kernel`, and what it said.
+template <class Kernel, class... Args>
+int status_of_child(int mode, void (*handler)(int), std::string& said, Kernel kernel,
+                    Args... args) {
+  const CapturedStderr captured;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    choose(mode);
+    const rlimit no_file{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_file);
+    ::signal(SIGSEGV, handler);
+    ::_exit(run(kernel, {2, 8}, args...) == ginSuccess ? 0 : 1);
+  }
+  int status = -1;
+  ck_assert_int_eq(::waitpid(child, &status, 0), child);
+  said = captured.text();
+  return status;
+}
+
+START_TEST(a_stack_that_is_full_is_named) {
+  if (GIMLET_ASAN != 0 || GIMLET_TSAN != 0) return;  // they have sentences of their own
+  static int sink;
+  const std::string sentence = ", thread (3,0,0): its stack of ";
+  const std::string setting = " bytes is full; GIN_STACK_SIZE makes the stacks";
+  std::string said;
+  int status = status_of_child(_i, SIG_DFL, said, go_deep, 100, &sink);
+  ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %d", status);
+  ck_assert_msg(said.find("gimlet: error: kernel go_deep, block (") != std::string::npos, "%s",
+                said.c_str());
+  ck_assert_msg(said.find(sentence) != std::string::npos, "%s", said.c_str());
+  ck_assert_msg(said.find(setting) != std::string::npos, "%s", said.c_str());
+
+  status = status_of_child(_i, exit_with_42, said, go_deep, 100, &sink);
+  ck_assert_msg(said.find(sentence) != std::string::npos, "%s", said.c_str());
+  // The program's handler has no stack of its own, so the system ends the process.
+  ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %d", status);
+
+  ::setenv("GIN_STACK_SIZE", "256k", 1);
+  status = status_of_child(_i, SIG_DFL, said, go_deep, 100, &sink);
+  ck_assert_msg(status == 0, "status %d: %s", status, said.c_str());
+}
+END_TEST
+
+std::size_t mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+bool is_guarded(std::byte* stack) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGSEGV, exit_with_42);
+    *static_cast<volatile std::byte*>(StackPool::low(stack)) = std::byte{1};
+    *static_cast<volatile std::byte*>(StackPool::low(stack) - 1) = std::byte{1};
+    ::_exit(0);
+  }
+  int status = -1;
+  ck_assert_int_eq(::waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status));
+  return WEXITSTATUS(status) == 42;
+}
+
+/// The limit of mappings is left to the program, however many stacks there are.
+START_TEST(guard_pages_need_no_more_than_half_of_the_mappings) {
+  if (gimlet::device::kSanitized) return;  // they have mappings of their own
+  std::size_t limit = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+  for (const StackPool::Guard guard :
+       {StackPool::Guard::kLight, StackPool::Guard::kMapping, StackPool::Guard::kNone}) {
+    StackPool pool(64 * 1024, guard);
+    std::vector<std::byte*> stacks;
+    const std::size_t before = mappings();
+    ck_assert(pool.take(8192, stacks).ok());
+    const bool wanted = guard != StackPool::Guard::kNone;
+    for (const std::size_t i : {std::size_t{0}, stacks.size() - 1})
+      ck_assert(is_guarded(stacks[i]) == wanted);
+    pool.give_back(stacks);
+    ck_assert(pool.take(limit / 4 + 1000, stacks).ok());
+    ck_assert_uint_le(mappings() - before, limit / 2 + 1000);
+    ck_assert(is_guarded(stacks.front()) == wanted);
+  }
+}
+END_TEST
+
+START_TEST(other_faults_of_kernels_are_left_to_the_program) {
+  if (GIMLET_ASAN != 0 || GIMLET_TSAN != 0) return;
+  std::string said;
+  int status = status_of_child(_i, exit_with_42, said, write_nowhere, nullptr);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 42, "status %d", status);
+  ck_assert_str_eq(said.c_str(), "");
+  status = status_of_child(_i, SIG_DFL, said, write_nowhere, nullptr);
+  ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %d", status);
+  ck_assert_str_eq(said.c_str(), "");
+  const auto raise_it = [] { ::raise(SIGSEGV); };
+  status = status_of_child(_i, SIG_DFL, said, raise_it);
+  ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %d", status);
+  status = status_of_child(_i, exit_with_42, said, raise_it);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 42, "status %d", status);
+}
+END_TEST
+
 START_TEST(host_calls_are_refused_inside_a_kernel) {
   choose(_i);
   static int results[3];
@@ -563,6 +691,10 @@ Suite* executor_launch_suite() {
   TCase* const fibers = tcase_create("fibers");
   tcase_set_timeout(fibers, testing::kPatience);
   tcase_add_test(fibers, a_thread_that_never_gives_way_is_named);
+  tcase_add_test(fibers, guard_pages_need_no_more_than_half_of_the_mappings);
+  tcase_add_loop_test(fibers, a_stack_that_is_full_is_named, 0, testing::kFiberModes);
+  tcase_add_loop_test(fibers, other_faults_of_kernels_are_left_to_the_program, 0,
+                      testing::kFiberModes);
   suite_add_tcase(suite, fibers);
   TCase* const threads = tcase_create("threads");
   tcase_add_loop_test(threads, more_than_256_system_threads_are_refused, testing::kFiberModes,

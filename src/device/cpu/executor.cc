@@ -15,6 +15,7 @@
 #include "device/clock.h"
 #include "device/cores.h"
 #include "device/cpu/hooks.h"
+#include "device/cpu/stack_fault.h"
 #include "device/log.h"
 #include "device/settings.h"
 #include "gin/result.h"
@@ -97,9 +98,14 @@ Executor* Executor::existing() {
   return the_executor.load(std::memory_order_acquire);
 }
 
-Executor::Executor() : fibers_(settings().executor == "fibers"), pid_(::getpid()), monitor_(*this) {
+Executor::Executor()
+    : fibers_(settings().executor == "fibers"),
+      pid_(::getpid()),
+      stacks_(settings().stack_size),
+      monitor_(*this) {
   const SignalsBlocked blocked;
   if (fibers_) {
+    report_stack_faults();
     const std::lock_guard lock(mutex_);
     for (std::size_t i = wanted_workers(); i > 0 && add_worker(false) != nullptr; --i)
       ++base_workers_;

@@ -95,16 +95,18 @@ Fiber* FiberBlock::make_fiber(unsigned thread) {
     }
   }
   std::byte* const stack = stacks_[stacks_used_++];
-  std::byte* const top = StackPool::top(stack) - sizeof(Fiber);
+  std::byte* const top = pool_.top(stack) - sizeof(Fiber);
+  std::byte* const low = StackPool::low(stack);
   SanitizedStack known;
   // What the thread sanitizer knows the stack by stays with it; on fresh memory it is null.
   if constexpr (kSanitized) known = std::launder(reinterpret_cast<Fiber*>(top))->stack;
   static_assert(std::is_trivially_destructible_v<Fiber>);
   auto* const fiber = new (top) Fiber;
   fiber->stack = known;
-  fiber->stack.start_fiber(stack, static_cast<std::size_t>(top - stack));
+  fiber->stack.start_fiber(low, static_cast<std::size_t>(top - low));
+  fiber->low = low;
   fiber->is_fiber = true;
-  fiber->context = make_fcontext(top, static_cast<std::size_t>(top - stack), fiber_main);
+  fiber->context = make_fcontext(top, static_cast<std::size_t>(top - low), fiber_main);
   identify(*fiber, *this, thread);
   // Release: the monitor that takes the pointer finds the fiber complete.
   fibers[thread].store(fiber, std::memory_order_release);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -22,6 +23,7 @@ struct FiberBlock;
 /// page.
 struct alignas(64) Fiber : DeviceThread {
   SanitizedStack stack;
+  const std::byte* low = nullptr;  // the lowest address of it
 
   FiberBlock& owner() const;
 };

@@ -10,6 +10,7 @@
 
 #include "device/clock.h"
 #include "device/cpu/executor.h"
+#include "device/cpu/stack_fault.h"
 
 namespace gimlet::device {
 namespace {
@@ -134,6 +135,7 @@ void Worker::learn_own_stack() {
 void Worker::run() {
   ::pthread_setname_np(::pthread_self(), "gin-worker");
   ::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+  const SignalStack for_handlers;
   learn_own_stack();
   slot_ = &current_slot;
   while (FiberBlock* const block = next()) settle(*block, block->enter(*this));
