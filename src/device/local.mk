@@ -20,6 +20,7 @@ libgimlet_device_la_SOURCES = \
 	%D%/cpu/stack_fault.cc %D%/cpu/stack_fault.h \
 	%D%/cpu/stack_pool.cc %D%/cpu/stack_pool.h \
 	%D%/cpu/thread_run.cc %D%/cpu/thread_run.h \
+	%D%/cpu/thread_trace.cc %D%/cpu/thread_trace.h \
 	%D%/cpu/worker.cc %D%/cpu/worker.h \
 	%D%/host_memory.cc \
 	%D%/log.cc %D%/log.h \

@@ -376,26 +376,38 @@ START_TEST(a_long_wait_says_who_waits_for_what) {
 }
 END_TEST
 
-__global__ void hold_worker(volatile int* flag) {
-  if (threadIdx.x == 1) {
-    while (*flag == 0) {
-    }
+[[gnu::noinline]] int spin_on(const volatile int* flag) {
+  while (*flag == 0) {
   }
+  return *flag;
 }
 
-START_TEST(a_thread_that_never_gives_way_is_named) {
+__global__ void hold_worker(int* flag) {
+  if (threadIdx.x == 1) *flag = spin_on(flag) + 1;
+}
+
+START_TEST(a_thread_that_never_gives_way_is_named_with_its_stack) {
   if (GIMLET_TSAN != 0) return;  // a race, which is the point
   choose(_i);
   static int flag;
   std::string said;
+  struct sigaction before {};
+  ::sigaction(SIGPROF, nullptr, &before);
   {
     const CapturedStderr captured;
     ck_assert_int_eq(gin::launch(hold_worker, {1, 4}, &flag), ginSuccess);
-    while (!captured.has("thread (1,0,0) of block (0,0,0) of kernel hold_worker has run for 5 s"))
+    const std::string who = "thread (1,0,0) of block (0,0,0) of kernel hold_worker";
+    while (!captured.has(who + " has run for 5 s") || !captured.has(who + ", frame 1: "))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     *const_cast<volatile int*>(&flag) = 1;
     ck_assert_int_eq(gin::streamSynchronize(nullptr), ginSuccess);
+    said = captured.text();
   }
+  ck_assert_msg(said.find(", frame 0: spin_on (") != std::string::npos, "%s", said.c_str());
+  ck_assert_msg(said.find(", frame 1: hold_worker (") != std::string::npos, "%s", said.c_str());
+  struct sigaction after {};
+  ::sigaction(SIGPROF, nullptr, &after);
+  ck_assert(after.sa_handler == before.sa_handler);
 }
 END_TEST
 
@@ -690,7 +702,7 @@ Suite* executor_launch_suite() {
   suite_add_tcase(suite, all);
   TCase* const fibers = tcase_create("fibers");
   tcase_set_timeout(fibers, testing::kPatience);
-  tcase_add_test(fibers, a_thread_that_never_gives_way_is_named);
+  tcase_add_test(fibers, a_thread_that_never_gives_way_is_named_with_its_stack);
   tcase_add_test(fibers, guard_pages_need_no_more_than_half_of_the_mappings);
   tcase_add_loop_test(fibers, a_stack_that_is_full_is_named, 0, testing::kFiberModes);
   tcase_add_loop_test(fibers, other_faults_of_kernels_are_left_to_the_program, 0,

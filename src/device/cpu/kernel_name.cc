@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -51,9 +52,18 @@ class MappedFile {
   std::size_t bytes_ = 0;
 };
 
+/// The function at `value`, or the one around it.
+enum class Where : std::uint8_t { kStart, kInside };
+
+bool is_function_at(const ElfW(Sym) & symbol, std::uint64_t value, Where where) {
+  if ((symbol.st_info & 0xf) != STT_FUNC) return false;
+  if (where == Where::kStart) return symbol.st_value == value;
+  return value >= symbol.st_value && value - symbol.st_value < symbol.st_size;
+}
+
 /// Kernels are seldom exported, so dladdr does not know them: the file's own symbol table does,
 /// unless it was stripped.
-std::string name_in_file(const char* path, std::uint64_t value) {
+std::string name_in_file(const char* path, std::uint64_t value, Where where) {
   const MappedFile file(path);
   const auto* const header = file.at<ElfW(Ehdr)>(0);
   if (header == nullptr || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return {};
@@ -71,8 +81,7 @@ std::string name_in_file(const char* path, std::uint64_t value) {
       continue;
     }
     for (std::uint64_t k = 0; k < count; ++k) {
-      if (symbols[k].st_value == value && (symbols[k].st_info & 0xf) == STT_FUNC &&
-          symbols[k].st_name < strings.sh_size) {
+      if (is_function_at(symbols[k], value, where) && symbols[k].st_name < strings.sh_size) {
         return text + symbols[k].st_name;
       }
     }
@@ -95,15 +104,30 @@ std::string readable(const std::string& symbol) {
   return name.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
-std::string find_name(const void* function) {
+/// The program or library that holds some code.
+struct CodeFile {
+  std::string path;
+  std::uint64_t offset = 0;  // of the code, as its symbol table counts
   Dl_info info{};
+};
+
+/// False: no file holds it.
+bool find_file(const void* code, CodeFile& file) {
   link_map* map = nullptr;
-  if (::dladdr1(function, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return {};
-  if (info.dli_sname != nullptr && info.dli_saddr == function) return readable(info.dli_sname);
+  if (::dladdr1(code, &file.info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0)
+    return false;
   const bool is_program = map == nullptr || map->l_name == nullptr || map->l_name[0] == '\0';
-  const std::uint64_t load = map == nullptr ? 0 : map->l_addr;
-  const std::string symbol = name_in_file(is_program ? "/proc/self/exe" : map->l_name,
-                                          reinterpret_cast<std::uint64_t>(function) - load);
+  file.path = is_program ? "/proc/self/exe" : map->l_name;
+  file.offset = reinterpret_cast<std::uint64_t>(code) - (map == nullptr ? 0 : map->l_addr);
+  return true;
+}
+
+std::string find_name(const void* function) {
+  CodeFile file;
+  if (!find_file(function, file)) return {};
+  if (file.info.dli_sname != nullptr && file.info.dli_saddr == function)
+    return readable(file.info.dli_sname);
+  const std::string symbol = name_in_file(file.path.c_str(), file.offset, Where::kStart);
   return symbol.empty() ? symbol : readable(symbol);
 }
 
@@ -118,6 +142,16 @@ const char* kernel_name(const void* function, const char* fallback) {
   const auto [known, is_new] = names.try_emplace(function);
   if (is_new) known->second = find_name(function);
   return known->second.empty() ? fallback : known->second.c_str();
+}
+
+std::string code_place(const void* address) {
+  CodeFile file;
+  if (!find_file(address, file)) return fmt::format("{}", fmt::ptr(address));
+  std::string symbol = name_in_file(file.path.c_str(), file.offset, Where::kInside);
+  if (symbol.empty() && file.info.dli_sname != nullptr) symbol = file.info.dli_sname;
+  return fmt::format("{} ({}+{:#x})",
+                     symbol.empty() ? "a function without a name" : readable(symbol),
+                     file.info.dli_fname, file.offset);
 }
 
 }  // namespace gimlet::device

@@ -9,6 +9,7 @@
 #include "device/clock.h"
 #include "device/cpu/executor.h"
 #include "device/cpu/thread_run.h"
+#include "device/cpu/thread_trace.h"
 #include "device/log.h"
 #include "device/settings.h"
 
@@ -156,17 +157,23 @@ void Monitor::watch_workers(std::uint64_t now) {
 }
 
 void Monitor::report_hold(Worker& worker) {
-  std::string line;
-  worker.visit_current([&line](DeviceThread& thread) {
+  std::string who;
+  Trace place;
+  worker.visit_current([&](DeviceThread& thread) {
     const UnseenByTsan quiet;  // it has not moved for seconds
     if (thread.block->launch->hold_reported.exchange(true, std::memory_order_relaxed)) return;
-    line = fmt::format(
-        "{} has run for {} s without giving way to the other threads of its block; if it waits for "
-        "one of them in a plain loop it never ends: use atomics, __nanosleep or "
-        "GIN_EXECUTOR=threads",
-        where(thread), kReportHoldNs / 1'000'000'000);
+    who = where(thread);
+    place = take_trace(worker.system_thread(), thread);
   });
-  if (!line.empty()) log::warning("{}", line);
+  if (who.empty()) return;
+  log::warning(
+      "{} has run for {} s without giving way to the other threads of its block; if it waits for "
+      "one of them in a plain loop it never ends: use atomics, __nanosleep or "
+      "GIN_EXECUTOR=threads",
+      who, kReportHoldNs / 1'000'000'000);
+  int frame = 0;
+  for (const std::string& line : describe(place))
+    log::warning("{}, frame {}: {}", who, frame++, line);
 }
 
 void Monitor::report_waits(std::uint64_t now) {

@@ -2,6 +2,8 @@
 #ifndef GIMLET_DEVICE_CPU_WORKER_H
 #define GIMLET_DEVICE_CPU_WORKER_H
 
+#include <pthread.h>
+
 #include <boost/context/detail/fcontext.hpp>
 #include <condition_variable>
 #include <cstdint>
@@ -56,6 +58,7 @@ class Worker {
   void visit(const std::function<void(FiberBlock&)>& see);
   /// Calls `see` with the device thread that holds the worker now, if any.
   void visit_current(const std::function<void(DeviceThread&)>& see);
+  pthread_t system_thread() { return thread_.native_handle(); }
   /// Changes with every hand-over.
   std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
   bool is_running_block();
