@@ -317,33 +317,58 @@ START_TEST(put_signal_orders_payload) {
 }
 END_TEST
 
-/// PE 1 watches the signal and looks at the last bytes first, while its helper thread serves. Each
-/// payload goes to pages that nobody has touched, which makes storing it slow.
-void signal_under_watch(Pe& pe) {
-  constexpr std::size_t kStride = 8192;
-  constexpr std::uint64_t kRounds = kSegmentBytes / kStride - 1;
-  constexpr std::size_t kWords = 1000;
-  std::vector<std::uint64_t> mine(kWords);
-  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+/// A page that nobody may write to yet. Whoever stores a payload there opens it, and notes what the
+/// signal was before.
+struct ClosedPage {
+  void* page;
+  std::uint64_t* signal;
+  std::uint64_t seen;
+  std::uint64_t opened;
+};
+ClosedPage closed{};
+
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void open_page(int) {
+  closed.seen = std::atomic_ref<std::uint64_t>(*closed.signal).load();
+  ++closed.opened;
+  if (::mprotect(closed.page, page_bytes(), PROT_READ | PROT_WRITE) != 0) std::_Exit(1);
+}
+
+void close_page_of(Pe& pe, std::uint64_t offset) {
+  closed.page = pe.memory + offset / page_bytes() * page_bytes();
+  closed.signal = pe.words();
+  struct sigaction action {};
+  action.sa_handler = open_page;
+  EXPECT(::sigaction(SIGSEGV, &action, nullptr) == 0);
+  EXPECT(::mprotect(closed.page, page_bytes(), PROT_READ) == 0);
+}
+
+void store_before_the_signal(Pe& pe) {
+  constexpr std::uint64_t kPlace = 1 << 20;
+  std::vector<std::byte> mine(100'000, std::byte{7});
+  std::uint64_t round = 0;
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{8000}, mine.size()}) {
+    ++round;
     if (pe.rank == 0) {
-      std::fill(mine.begin(), mine.end(), round);
-      EXPECT_OK(pe.transport->put_signal(pe.at(1, round * kStride), mine.data(), kWords * 8,
-                                         pe.at(1, 0), 1, SignalOp::kAdd));
       pe.await([&] { return pe.world->notes[0].load() == round; });
+      EXPECT_OK(pe.transport->put_signal(pe.at(1, kPlace), mine.data(), bytes, pe.at(1, 0), 1,
+                                         SignalOp::kAdd));
+      EXPECT_OK(pe.transport->quiet());
       continue;
     }
-    // Acquire: the payload was stored before the signal.
-    pe.watch([&] { return pe.word(0).load(std::memory_order_acquire) == round; });
-    const std::uint64_t* payload = pe.words() + round * kStride / 8;
-    for (std::size_t i = kWords; i != 0; --i) EXPECT(payload[i - 1] == round);
+    close_page_of(pe, kPlace + bytes - 1);
     pe.world->notes[0].store(round);
+    pe.await([&] { return pe.word(0).load() == round; });
+    EXPECT(closed.opened == round);
+    EXPECT(closed.seen == round - 1);
   }
 }
 
-START_TEST(put_signal_orders_payload_under_watch) {
-  Options options = over(_i);
-  options.helpers = true;
-  ck_assert_int_eq(run_pes(options, signal_under_watch), 0);
+START_TEST(put_signal_stores_before_it_signals) {
+  ck_assert_int_eq(run_pes(over(_i), store_before_the_signal), 0);
 }
 END_TEST
 
@@ -1069,7 +1094,7 @@ Suite* make_suite(bool newer) {
   tcase_add_loop_test(cases, concurrent_sums_are_exact, 0, kNetworkCount);
   tcase_add_loop_test(cases, threads_share_the_transport, 0, kNetworkCount);
   tcase_add_loop_test(cases, put_signal_orders_payload, 0, kPathCount);
-  tcase_add_loop_test(cases, put_signal_orders_payload_under_watch, 0, kNetworkCount);
+  tcase_add_loop_test(cases, put_signal_stores_before_it_signals, 0, kPathCount);
   tcase_add_loop_test(cases, first_messages_wake_a_silent_pe, 0, kNetworkCount);
   tcase_add_loop_test(cases, fence_orders_words, 0, kNetworkCount);
   tcase_add_loop_test(cases, fence_orders_kinds, 0, kPathCount);

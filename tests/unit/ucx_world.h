@@ -208,6 +208,8 @@ inline int run_pes(const Options& options, const std::function<void(Pe&)>& body)
     if (::getppid() != parent) std::_Exit(1);
     ::alarm(25);
     ::setenv("UCX_TLS", options.tls, 1);
+    // It would wake a helper whose wake-up was lost, before the alarm tells.
+    ::setenv("UCX_KEEPALIVE_INTERVAL", "inf", 1);
     Pe pe;
     pe.rank = rank;
     pe.size = options.pes;
