@@ -3,7 +3,9 @@
 /*
  * A PE that computes without calling the library still serves its peers: first contact, gets, puts,
  * atomics and signals all complete while it never enters a call. It computes until it sees in its
- * own memory that its peers are done, so if it had to help, nobody would ever end.
+ * own memory that its peers are done, so if it had to help, nobody would ever end. With an odd
+ * number of PEs it has reached out to a peer itself before, in a moment when nobody wanted anything
+ * of it.
  */
 #include "conformance.h"
 
@@ -47,6 +49,11 @@ int main(void) {
   t_fill(large_in_bss, kLarge, t_key(t_me, 0, 1));
   counter[2] = 12345;
   shmem_barrier_all();
+  if (t_pes % 2 == 1) {
+    if (t_me == 0)
+      t_check(shmem_long_g(&counter[2], 1) == 12345, "a get by PE 0 gives something else");
+    shmem_barrier_all();
+  }
   if (t_me == 0) {
     compute_until(t_pes - 1);
     t_check(counter[0] == 300L * (t_pes - 1) && counter[1] == 300L * (t_pes - 1),
