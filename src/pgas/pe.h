@@ -122,6 +122,13 @@ class Pe {
     for (std::uint32_t look = hot_looks_; look != 0; --look) {
       if (done()) return;
     }
+    wait_patiently(call, done, what);
+  }
+  /// The first looks of a wait, which nothing comes between: this many.
+  std::uint32_t hot_looks() const { return hot_looks_; }
+  /// wait() without them.
+  template <class Done, class What>
+  void wait_patiently(const char* call, Done done, What what) {
     device::Backoff backoff;
     std::uint64_t next_report_ns = report_after_ns_;
     while (!done()) {

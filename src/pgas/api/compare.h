@@ -2,6 +2,8 @@
 #ifndef GIMLET_PGAS_API_COMPARE_H
 #define GIMLET_PGAS_API_COMPARE_H
 
+#include <functional>
+
 #include "pgas/api/export.h"
 #include "pgas/pe.h"
 
@@ -48,6 +50,35 @@ inline void require_symmetric(const char* call, const char* argument, const void
   (void)Pe::self().route(call, argument, address, 1, Pe::self().rank());  // says what is wrong
 }
 
+/// The first looks of a wait, as fast as the processor can: what a peer answers at once is seen
+/// here.
+template <class T, class Holds>
+bool look_hot_for(const T* address, T wanted, T& value, Holds comparison) {
+  for (std::uint32_t look = Pe::self().hot_looks(); look != 0; --look) {
+    __atomic_load(address, &value, __ATOMIC_ACQUIRE);
+    if (comparison(value, wanted)) return true;
+  }
+  return false;
+}
+
+template <class T>
+bool look_hot(const T* address, int cmp, T wanted, T& value) {
+  switch (cmp) {
+    case SHMEM_CMP_EQ:
+      return look_hot_for(address, wanted, value, std::equal_to<T>());
+    case SHMEM_CMP_NE:
+      return look_hot_for(address, wanted, value, std::not_equal_to<T>());
+    case SHMEM_CMP_GT:
+      return look_hot_for(address, wanted, value, std::greater<T>());
+    case SHMEM_CMP_LE:
+      return look_hot_for(address, wanted, value, std::less_equal<T>());
+    case SHMEM_CMP_LT:
+      return look_hot_for(address, wanted, value, std::less<T>());
+    default:
+      return look_hot_for(address, wanted, value, std::greater_equal<T>());
+  }
+}
+
 /// Returns the value that satisfied the comparison. The acquire load pairs with the release of the
 /// peer's update.
 template <class T>
@@ -57,7 +88,8 @@ T wait_until(const char* call, const T* address, int cmp, T wanted) {
   __atomic_load(address, &value, __ATOMIC_ACQUIRE);
   if (holds(cmp, value, wanted)) return value;
   require_symmetric(call, "address", address);
-  Pe::self().wait(
+  if (look_hot(address, cmp, wanted, value)) return value;
+  Pe::self().wait_patiently(
       call,
       [&] {
         __atomic_load(address, &value, __ATOMIC_ACQUIRE);
