@@ -14,4 +14,5 @@ dist_gin_impl_HEADERS = %D%/gin/impl/atomic.h %D%/gin/impl/barrier.h %D%/gin/imp
 	%D%/gin/impl/context.h %D%/gin/impl/coop.h %D%/gin/impl/copy.h %D%/gin/impl/device.h \
 	%D%/gin/impl/direct.h %D%/gin/impl/exec.h %D%/gin/impl/fault.h %D%/gin/impl/hooks.h \
 	%D%/gin/impl/launch_cuda.h %D%/gin/impl/launch_executor.h %D%/gin/impl/platform_cuda.h \
-	%D%/gin/impl/platform_executor.h %D%/gin/impl/tables.h %D%/gin/impl/window.h
+	%D%/gin/impl/platform_executor.h %D%/gin/impl/proxied.h %D%/gin/impl/ring.h \
+	%D%/gin/impl/ring_layout.h %D%/gin/impl/tables.h %D%/gin/impl/window.h

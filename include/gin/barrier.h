@@ -65,12 +65,15 @@ class BarrierSession {
                                    ginBarrierHandle_t handle, uint32_t index, uint32_t count);
   GIN_DEVICE_INLINE bool meet(Coop const& coop, memory_order order, FenceLevel fence,
                               struct ginWait& wait);
+  GIN_DEVICE_INLINE bool meet_on(uint32_t context, Coop const& coop, memory_order order,
+                                 FenceLevel fence, struct ginWait& wait);
 
   Context context_;
   ginTeam_t team_;
   ginSignal_t first_; /* of this barrier's signals */
   uint32_t index_;
   bool valid_;
+  bool all_contexts_ = false;
 };
 
 }  // namespace gin

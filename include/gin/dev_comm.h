@@ -93,7 +93,13 @@ typedef struct ginDevComm {
   uint64_t signalsPitch; /* bytes from one context to the next */
   uint64_t countersPitch;
   struct ginErrorWord* error; /* this rank's */
-  void* host;                 /* the library's own record; not for device code on a GPU */
+  struct ginRing* rings;      /* by context; null: no peer is reached through a proxy */
+  uint64_t* netSignals;       /* what came through proxies, laid out like the signals */
+  uint64_t* netSignalBases;   /* netSignals at the last reset */
+  uint64_t* netCounters;      /* likewise for counters */
+  uint64_t* netCounterBases;
+  void* host;                 /* the library's own records; not for device code on a GPU */
+  void* proxy;
 } ginDevComm;
 typedef ginDevComm ginDevComm_t;
 

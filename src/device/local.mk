@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libgimlet_device.la
 libgimlet_device_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
 libgimlet_device_la_SOURCES = \
 	%D%/backoff.cc %D%/backoff.h \
+	%D%/bell.cc %D%/bell.h \
 	%D%/clock.h \
 	%D%/cores.cc %D%/cores.h \
 	%D%/cpu/block.cc %D%/cpu/block.h \

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <span>
 
+#include "device/log.h"
 #include "device/settings.h"
+#include "gin/device_text.h"
 #include "gin/lsa_team.h"
 #include "gin/memory_table.h"
 
@@ -23,20 +25,13 @@ Status gather(pgas::Group& group, const T& mine, std::vector<T>& all) {
                          std::as_writable_bytes(std::span(all)));
 }
 
-/// The longest range of ranks around this one that can all be mapped here.
-Run mappable_run(const pgas::Group& group) {
-  int first = group.rank();
-  int last = group.rank();
-  while (first > 0 && group.is_mappable(first - 1)) --first;
-  while (last + 1 < group.size() && group.is_mappable(last + 1)) ++last;
+/// The longest range of ranks around this one that loads and stores reach.
+Run direct_run(const DirectPath& direct, int rank, int size) {
+  int first = rank;
+  int last = rank;
+  while (first > 0 && direct.reaches(first - 1, nullptr)) --first;
+  while (last + 1 < size && direct.reaches(last + 1, nullptr)) ++last;
   return {first, last - first + 1};
-}
-
-Status agree_on_lsa_size(pgas::Group& group, int& size) {
-  std::vector<Run> runs;
-  GIMLET_TRY(gather(group, mappable_run(group), runs));
-  size = lsa_team_size(runs, device::settings().lsa_team_size);
-  return {};
 }
 
 Status check_buffer(const void* buffer, std::size_t bytes, int flags, MemoryPiece& piece) {
@@ -63,19 +58,21 @@ void SharedGrave::keep(std::shared_ptr<const device::Memory> memory) {
   memory_.push_back(std::move(memory));
 }
 
-Communicator::Communicator(std::unique_ptr<pgas::Group> group, Members members, int lsa_size)
-    : group_(std::move(group)), direct_(*group_), members_(members), lsa_size_(lsa_size) {}
+Communicator::Communicator(std::unique_ptr<pgas::Group> group, Members members)
+    : group_(std::move(group)),
+      direct_(*group_, device::settings().gin_direct_span),
+      proxy_(*group_),
+      members_(members) {}
 
 Communicator::~Communicator() {
   direct_.close();
-  for (auto& device_comm : device_comms_) forget(*device_comm);
+  for (auto& device_comm : device_comms_) forget(std::move(device_comm));
 }
 
 Status Communicator::over(std::unique_ptr<pgas::Group> group, Members members,
                           std::unique_ptr<Communicator>& out) {
-  int lsa_size = 1;
-  GIMLET_TRY(agree_on_lsa_size(*group, lsa_size));
-  std::unique_ptr<Communicator> comm(new Communicator(std::move(group), members, lsa_size));
+  std::unique_ptr<Communicator> comm(new Communicator(std::move(group), members));
+  GIMLET_TRY(comm->settle_reach());
   GIMLET_TRY(comm->agree(comm->open(), "make a communicator"));
   out = std::move(comm);
   return {};
@@ -88,22 +85,68 @@ Status Communicator::over_world(std::unique_ptr<Communicator>& out) {
 }
 
 Status Communicator::over_threads(int ranks, std::vector<std::unique_ptr<Communicator>>& out) {
-  const std::vector<Run> runs(static_cast<std::size_t>(ranks), Run{0, ranks});
-  const int lsa_size = lsa_team_size(runs, device::settings().lsa_team_size);
   const auto grave = std::make_shared<SharedGrave>();
+  std::vector<Run> runs;
+  bool has_proxied = false;
   for (auto& group : pgas::make_local_groups(ranks)) {
-    std::unique_ptr<Communicator> comm(
-        new Communicator(std::move(group), Members::kThreads, lsa_size));
+    std::unique_ptr<Communicator> comm(new Communicator(std::move(group), Members::kThreads));
     comm->grave_ = grave;
-    GIMLET_TRY(comm->open());
+    runs.push_back(direct_run(comm->direct_, comm->rank(), ranks));
+    has_proxied = has_proxied || comm->wants_proxy();
     out.push_back(std::move(comm));
   }
+  for (auto& comm : out) {
+    comm->lsa_size_ = lsa_team_size(runs, device::settings().lsa_team_size);
+    comm->has_proxied_ = has_proxied;
+    GIMLET_TRY(comm->open());
+  }
+  return {};
+}
+
+/// The path that operations take to a rank, or null.
+const Path* Communicator::path_to(int rank, std::string* why_not) const {
+  const std::string& forced = device::settings().gin_path;
+  if (forced != "proxy" && direct_.reaches(rank, why_not)) return &direct_;
+  if (forced != "direct" && proxy_.reaches(rank, why_not)) return &proxy_;
+  return nullptr;
+}
+
+/// Is there a rank that only a proxy might reach?
+bool Communicator::wants_proxy() const {
+  const std::string& forced = device::settings().gin_path;
+  if (forced == "direct") return false;
+  if (forced == "proxy") return true;
+  for (int r = 0; r < size(); ++r) {
+    if (!direct_.reaches(r, nullptr)) return true;
+  }
+  return false;
+}
+
+/// What follows from how the ranks see each other, the same for all.
+Status Communicator::settle_reach() {
+  struct View {
+    Run run;
+    std::uint32_t wants_proxy;
+  };
+  std::vector<View> views;
+  GIMLET_TRY(
+      gather(*group_, View{direct_run(direct_, rank(), size()), wants_proxy() ? 1u : 0u}, views));
+  std::vector<Run> runs;
+  for (const View& view : views) {
+    runs.push_back(view.run);
+    has_proxied_ = has_proxied_ || view.wants_proxy != 0;
+  }
+  lsa_size_ = lsa_team_size(runs, device::settings().lsa_team_size);
   return {};
 }
 
 Status Communicator::open() {
   for (int r = 0; r < size(); ++r) {
-    slots_.push_back(group_->is_mappable(r) ? slot_count_++ : GIN_NO_SLOT);
+    slots_.push_back(direct_.reaches(r, nullptr) ? slot_count_++ : GIN_NO_SLOT);
+  }
+  // A rank that the proxy can't reach is named when a device communicator needs it.
+  if (has_proxied_) {
+    if (const Status status = proxy_.open(); !status.ok()) why_no_proxy_ = status.message();
   }
   return windows_.open();
 }
@@ -126,7 +169,8 @@ Status Communicator::agree(Status mine, const char* what) {
 bool Communicator::reaches(ginConnectionType_t connection, std::string* why_not) const {
   for (const int r : connected_ranks(connection)) {
     std::string why;
-    if (direct_.reaches(r, &why)) continue;
+    if (path_to(r, &why) != nullptr) continue;
+    if (has_proxied_ && proxy_.carrier() == nullptr) why += "; " + why_no_proxy_;
     if (why_not != nullptr) *why_not = fmt::format("{} {}: {}", rank_word(), r, why);
     return false;
   }
@@ -138,7 +182,8 @@ Status Communicator::path_name(int rank, const char*& name) const {
     return fail(Code::kInvalidArgument, "{} {}; allowed are 0 to {}", rank_word(), rank,
                 size() - 1);
   }
-  name = direct_.reaches(rank, nullptr) ? direct_.name() : "none";
+  const Path* path = path_to(rank, nullptr);
+  name = path == nullptr ? "none" : path->name();
   return {};
 }
 
@@ -165,13 +210,15 @@ Status Communicator::register_window(void* buffer, std::size_t bytes, int flags,
   window.memory = piece.memory;
   window.user_pointer = buffer;
   Status mapped = direct_.map(piece.memory.get(), window.mapping);
+  if (mapped.ok() && proxy_.carrier() != nullptr)
+    mapped = proxy_.offer(static_cast<std::byte*>(buffer), bytes, window.segments);
   GIMLET_TRY(agree(std::move(mapped), "map the parts of a window"));
 
   std::vector<ginPeerMemory> by_rank(parts.size());
   for (std::size_t r = 0; r < parts.size(); ++r) {
     std::byte* base = window.mapping->peers.base[r];
-    if (base == nullptr) continue;
-    by_rank[r] = {reinterpret_cast<char*>(base + parts[r].offset), parts[r].bytes};
+    if (base != nullptr)
+      by_rank[r] = {reinterpret_cast<char*>(base + parts[r].offset), parts[r].bytes};
   }
   return agree(add_window(std::move(window), by_rank, flags, handle), "add a window");
 }
@@ -229,10 +276,8 @@ Status Communicator::prepare(const ginDevCommRequirements_t* requirements, Resou
   std::string why;
   if (!reaches(layout.connection, &why)) {
     const bool forced = device::settings().gin_path == "direct";
-    return fail(
-        Code::kUnreachable, "{} {}",
-        forced ? "GIN_PATH is direct, but it does not reach" : "the direct path does not reach",
-        why);
+    return fail(Code::kUnreachable, "{} {}",
+                forced ? "GIN_PATH is direct, but it does not reach" : "no path reaches", why);
   }
   std::unique_ptr<device::Memory> fresh;
   GIMLET_TRY(device::host_memory().allocate(layout.bytes, "gimlet-gin-resources", fresh));
@@ -283,8 +328,16 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
 
   Window window;
   window.memory = memory;
-  Status ready = direct_.connect(connected_ranks(layout.connection));
-  if (ready.ok()) ready = direct_.map(memory.get(), window.mapping);
+  auto device_comm = std::make_unique<DeviceComm>();
+  device_comm->memory = memory;
+  Status ready = direct_.map(memory.get(), window.mapping);
+  if (ready.ok() && proxy_.carrier() != nullptr && layout.uses_gin) {
+    ready = proxy_.offer(memory->base(), layout.bytes, window.segments);
+    if (ready.ok()) {
+      ready =
+          open_proxy(layout, static_cast<std::uint32_t>(requirements->ginQueueDepth), *device_comm);
+    }
+  }
   GIMLET_TRY(agree(std::move(ready), "map the resources of a device communicator"));
 
   std::vector<ginPeerMemory> by_rank(static_cast<std::size_t>(size()));
@@ -292,11 +345,10 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
     std::byte* base = window.mapping->peers.base[r];
     if (base != nullptr) by_rank[r] = {reinterpret_cast<char*>(base), layout.bytes};
   }
-  auto device_comm = std::make_unique<DeviceComm>();
-  device_comm->memory = memory;
   ginWindow_t handle = nullptr;
   Status added = add_window(std::move(window), by_rank, GIN_WIN_STRICT_ORDERING, handle);
-  if (added.ok()) fill(layout, handle, device_comm->comm);
+  if (added.ok()) fill(layout, handle, *device_comm);
+  if (added.ok()) added = start_proxy(*device_comm);
   // Also the barrier behind which every rank's words are ready for the others.
   GIMLET_TRY(agree(std::move(added), "add the resources of a device communicator"));
 
@@ -314,12 +366,54 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
   return {};
 }
 
-void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, ginDevComm& out) {
+/// What an error of this communicator does, from any thread: words are set, and the first one is
+/// told. No sentence: another rank has told it.
+void Communicator::fail_device_comm(const ginDevComm& comm, const ErrorRecord& record,
+                                    const std::string& sentence) {
+  if (!set_errors(comm, record) || sentence.empty()) return;
+  log::error("{}a kernel's {}", sentence_prefix(), sentence);
+}
+
+/// Not started: peers may raise signals and send notes, but nothing is carried yet.
+Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queue_depth,
+                                DeviceComm& device_comm) {
+  std::unique_ptr<RingMemory> rings;
+  GIMLET_TRY(RingMemory::make(layout, size(), queue_depth, rings));
+  Proxy::Setup setup;
+  setup.carrier = proxy_.carrier();
+  setup.rank = rank();
+  setup.ranks = size();
+  setup.is_proxied.resize(static_cast<std::size_t>(size()));
+  for (const int r : connected_ranks(layout.connection)) {
+    setup.is_proxied[static_cast<std::size_t>(r)] = path_to(r, nullptr) == &proxy_;
+  }
+  setup.windows = windows_.entries();
+  setup.signals_pitch = layout.signals_pitch;
+  setup.counters_pitch = layout.counters_pitch;
+  setup.error = reinterpret_cast<ginErrorWord*>(device_comm.memory->base());
+  setup.describe = [this](const ginFault& fault) { return fault_sentence(*this, fault); };
+  setup.fail = [this, kept = &device_comm](const ErrorRecord& record, const std::string& sentence) {
+    fail_device_comm(kept->comm, record, sentence);
+  };
+  return Proxy::open(std::move(setup), std::move(rings), device_comm.proxy);
+}
+
+/// Collective.
+Status Communicator::start_proxy(DeviceComm& device_comm) {
+  if (device_comm.proxy == nullptr) return {};
+  std::vector<Proxy::Address> addresses;
+  GIMLET_TRY(gather(*group_, device_comm.proxy->address(), addresses));
+  return device_comm.proxy->start(std::move(addresses));
+}
+
+void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, DeviceComm& device_comm) {
+  ginDevComm& out = device_comm.comm;
   char* base = window->base;
   auto* slots = reinterpret_cast<std::uint32_t*>(base + layout.slots_offset);
   std::fill_n(slots, size(), GIN_NO_SLOT);
   for (const int r : connected_ranks(layout.connection)) {
-    slots[r] = slots_[static_cast<std::size_t>(r)];
+    const Path* path = path_to(r, nullptr);
+    slots[r] = path == &direct_ ? slots_[static_cast<std::size_t>(r)] : GIN_PROXY_SLOT;
   }
   out.magic = GIN_API_MAGIC;
   out.version = GIN_VERSION_CODE;
@@ -347,12 +441,23 @@ void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, ginDev
   out.countersPitch = layout.counters_pitch;
   out.error = reinterpret_cast<ginErrorWord*>(base);
   out.host = this;
+  if (device_comm.proxy == nullptr) return;
+  device_comm.proxy->memory().fill(out);
+  out.proxy = device_comm.proxy.get();
 }
 
-void Communicator::forget(DeviceComm& device_comm) {
+/// Kernels have ended; what they posted is carried to its end first.
+void Communicator::forget(std::unique_ptr<DeviceComm> device_comm) {
+  const double patience = device::settings().connect_timeout;
+  const bool over = device_comm->proxy == nullptr || device_comm->proxy->stop(patience);
   ginResult_t fine = ginSuccess;
-  past_error_.compare_exchange_strong(fine, read_error(*device_comm.comm.error));
-  if (grave_ != nullptr) grave_->keep(device_comm.memory);
+  past_error_.compare_exchange_strong(fine, read_error(*device_comm->comm.error));
+  if (grave_ != nullptr) grave_->keep(device_comm->memory);
+  if (over) return;
+  log::warning(
+      "{}requests of a device communicator are still open after {} s; their memory is kept",
+      sentence_prefix(), patience);
+  static_cast<void>(device_comm.release());
 }
 
 Status Communicator::destroy_device_comm(const ginDevComm& comm) {
@@ -367,8 +472,9 @@ Status Communicator::destroy_device_comm(const ginDevComm& comm) {
     gone = std::move(*found);
     device_comms_.erase(found);
   }
-  forget(*gone);
-  return windows_.remove(gone->comm.resourceWindow);
+  const ginWindow_t resources = gone->comm.resourceWindow;
+  forget(std::move(gone));
+  return windows_.remove(resources);
 }
 
 ginResult_t Communicator::async_error() const {

@@ -12,6 +12,8 @@
 #include "gin/comm.h"
 #include "gin/error_word.h"
 #include "gin/path/direct/direct_path.h"
+#include "gin/path/proxy/proxy.h"
+#include "gin/path/proxy/proxy_path.h"
 #include "gin/resource_layout.h"
 #include "gin/wait_report.h"
 #include "gin/window_table.h"
@@ -83,10 +85,14 @@ class Communicator {
   struct DeviceComm {
     std::shared_ptr<const device::Memory> memory;
     ginDevComm comm{};
+    std::unique_ptr<Proxy> proxy;  // null: all peers are direct
   };
 
-  Communicator(std::unique_ptr<pgas::Group> group, Members members, int lsa_size);
+  Communicator(std::unique_ptr<pgas::Group> group, Members members);
   Status open();
+  Status settle_reach();
+  bool wants_proxy() const;
+  const Path* path_to(int rank, std::string* why_not) const;
   Status agree(Status mine, const char* what);
   Status add_window(Window window, const std::vector<ginPeerMemory>& by_rank, int flags,
                     ginWindow_t& handle);
@@ -94,14 +100,22 @@ class Communicator {
   Status prepare(const ginDevCommRequirements_t* requirements, ResourceLayout& layout,
                  std::shared_ptr<const device::Memory>& memory);
   Status compare(const Status& mine, const ResourceLayout& layout);
-  void fill(const ResourceLayout& layout, ginWindow_t window, ginDevComm& out);
-  void forget(DeviceComm& device_comm);
+  Status open_proxy(const ResourceLayout& layout, std::uint32_t queue_depth,
+                    DeviceComm& device_comm);
+  Status start_proxy(DeviceComm& device_comm);
+  void fail_device_comm(const ginDevComm& comm, const ErrorRecord& record,
+                        const std::string& sentence);
+  void fill(const ResourceLayout& layout, ginWindow_t window, DeviceComm& device_comm);
+  void forget(std::unique_ptr<DeviceComm> device_comm);
 
   std::unique_ptr<pgas::Group> group_;
   std::shared_ptr<SharedGrave> grave_;  // null: ranks are processes
   DirectPath direct_;
+  ProxyPath proxy_;
+  std::string why_no_proxy_;
+  bool has_proxied_ = false;  // the same on all ranks: some rank reaches another through a proxy
   const Members members_;
-  const int lsa_size_;
+  int lsa_size_ = 1;
   std::vector<std::uint32_t> slots_;  // by rank
   std::uint32_t slot_count_ = 0;
   WindowTable windows_;

@@ -60,13 +60,15 @@ const char* operation_name(std::uint32_t operation) {
     case ginOpWaitCounter:
       return "waitCounter";
     case ginOpFlush:
-      return "flushAsync";
+      return "flush";
     case ginOpBarrier:
       return "barrier";
     case ginOpContext:
       return "context";
     case ginOpPointer:
       return "pointer";
+    case ginOpPost:
+      return "post";
     case ginOpAbort:
       return "abort";
     default:
@@ -81,6 +83,14 @@ std::string awaited_object(const Communicator& comm, const ginWait& wait) {
   }
   if (wait.operation == ginOpWaitCounter) {
     return fmt::format("counter {} of context {}", wait.index, wait.context);
+  }
+  if (wait.operation == ginOpPost) {
+    return fmt::format("room in the ring of context {}", wait.context);
+  }
+  if (wait.operation == ginOpFlush) {
+    const std::string peer =
+        wait.peer < 0 ? std::string() : fmt::format(" to {} {}", comm.rank_word(), wait.peer);
+    return fmt::format("requests{} of context {} to complete", peer, wait.context);
   }
   if (wait.window != nullptr) {
     return fmt::format("the signal at offset {} of window {}", wait.index,

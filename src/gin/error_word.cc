@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "gin/impl/exec.h"
+#include "gin/path/proxy/proxy.h"
 
 namespace gimlet::gin {
 
@@ -42,11 +43,13 @@ bool set_errors(const ginDevComm& comm, const ErrorRecord& own) {
   theirs.code = ginRemoteError;
   for (int rank = 0; first && rank < comm.nRanks; ++rank) {
     const std::uint32_t slot = comm.peerSlots[rank];
-    if (slot == GIN_NO_SLOT || rank == comm.rank) continue;
+    if (slot >= GIN_PROXY_SLOT || rank == comm.rank) continue;
     set_error(*reinterpret_cast<ginErrorWord*>(comm.resourceWindow->peers[slot].base), theirs);
   }
-  if (first) gin_exec_wake();
-  return first;
+  if (!first) return false;
+  gin_exec_wake();
+  if (comm.proxy != nullptr) static_cast<Proxy*>(comm.proxy)->wake();
+  return true;
 }
 
 }  // namespace gimlet::gin

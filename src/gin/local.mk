@@ -10,6 +10,11 @@ libgimlet_gin_la_SOURCES = \
 	%D%/memory_table.cc %D%/memory_table.h \
 	%D%/path/path.h \
 	%D%/path/direct/direct_path.cc %D%/path/direct/direct_path.h \
+	%D%/path/proxy/open_requests.h \
+	%D%/path/proxy/proxy.cc %D%/path/proxy/proxy.h \
+	%D%/path/proxy/proxy_path.cc %D%/path/proxy/proxy_path.h \
+	%D%/path/proxy/ring_consumer.h \
+	%D%/path/proxy/ring_memory.cc %D%/path/proxy/ring_memory.h \
 	%D%/resource_layout.cc %D%/resource_layout.h \
 	%D%/status_result.cc %D%/status_result.h \
 	%D%/wait_report.cc %D%/wait_report.h \

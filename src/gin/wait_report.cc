@@ -88,6 +88,10 @@ int look_at_clock(ginWait& wait, std::uint64_t seen) {
 }  // namespace
 }  // namespace gimlet::gin
 
+extern "C" void gin_exec_comm_wake_proxy(const ginDevComm* comm) {
+  static_cast<gimlet::gin::Proxy*>(comm->proxy)->wake();
+}
+
 extern "C" int gin_exec_comm_wait(ginWait* wait, std::uint64_t seen) {
   gin_exec_wait(wait->word, seen);
   if (++wait->looks % gimlet::gin::kLooksPerClock != 1) return 0;

@@ -11,6 +11,7 @@
 #include "device/status.h"
 #include "gin/impl/tables.h"
 #include "gin/path/direct/direct_path.h"
+#include "gin/path/proxy/proxy_path.h"
 
 namespace gimlet::gin {
 
@@ -20,7 +21,8 @@ struct Window {
   std::shared_ptr<const device::Memory> memory;
   void* user_pointer = nullptr;
   std::unique_ptr<DirectPath::Mapping> mapping;
-  std::vector<ginPeerMemory> parts;  // by slot
+  std::unique_ptr<ProxyPath::Segments> segments;  // null: no rank is reached through a proxy
+  std::vector<ginPeerMemory> parts;               // by slot
 };
 
 /// The windows of a communicator. A handle is the address of an entry in a table that never moves,

@@ -43,6 +43,10 @@ class Group {
   };
   virtual Status map_peers(const device::Memory* mine, PeerMemory& peers) = 0;
 
+  /// What carries requests to members whose memory is not mapped here; started by the first call.
+  /// Null with a reason: there is none.
+  virtual class Carrier* carrier(Status& why_not) = 0;
+
   /// A member that is known to be dead, or -1. Safe from any thread.
   virtual int dead_rank() const = 0;
   /// Ends the whole job with a sentence. Safe from any thread.

@@ -25,6 +25,8 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/segment/data_segment.cc %D%/segment/data_segment.h \
 	%D%/segment/descriptor_exchange.cc %D%/segment/descriptor_exchange.h \
 	%D%/segment/offset_allocator.cc %D%/segment/offset_allocator.h \
+	%D%/transport/carrier.h \
+	%D%/transport/local_carrier.cc %D%/transport/local_carrier.h \
 	%D%/transport/transport.h \
 	%D%/transport/ucx_lanes.cc \
 	%D%/transport/ucx_memory.cc %D%/transport/ucx_memory.h \

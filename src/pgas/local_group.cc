@@ -8,6 +8,7 @@
 
 #include "device/log.h"
 #include "pgas/group.h"
+#include "pgas/transport/local_carrier.h"
 
 namespace gimlet::pgas {
 namespace {
@@ -18,7 +19,8 @@ class Meeting {
   explicit Meeting(int ranks)
       : ranks_(ranks),
         bytes_(static_cast<std::size_t>(ranks)),
-        memory_(static_cast<std::size_t>(ranks)) {}
+        memory_(static_cast<std::size_t>(ranks)),
+        carriers_(static_cast<std::size_t>(ranks)) {}
 
   int ranks() const { return ranks_; }
 
@@ -46,6 +48,8 @@ class Meeting {
   // Written by their rank before a meet(), read by all after it.
   std::span<const std::byte>& bytes_of(int rank) { return bytes_[static_cast<std::size_t>(rank)]; }
   const device::Memory*& memory_of(int rank) { return memory_[static_cast<std::size_t>(rank)]; }
+  // Written while the groups are made.
+  LocalCarrier::Ranks& carriers() { return carriers_; }
 
  private:
   Status has_left() const {
@@ -60,12 +64,15 @@ class Meeting {
   int left_ = -1;
   std::vector<std::span<const std::byte>> bytes_;
   std::vector<const device::Memory*> memory_;
+  LocalCarrier::Ranks carriers_;
 };
 
 class LocalGroup final : public Group {
  public:
   LocalGroup(std::shared_ptr<Meeting> meeting, int rank)
-      : meeting_(std::move(meeting)), rank_(rank) {}
+      : meeting_(std::move(meeting)), rank_(rank), carrier_(meeting_->carriers(), rank) {
+    meeting_->carriers()[static_cast<std::size_t>(rank)] = &carrier_;
+  }
   ~LocalGroup() override { meeting_->leave(rank_); }
 
   int rank() const override { return rank_; }
@@ -101,6 +108,8 @@ class LocalGroup final : public Group {
     return meeting_->meet();
   }
 
+  Carrier* carrier(Status&) override { return &carrier_; }
+
   /// A thread dies only with its process; one that has left had no more to do.
   int dead_rank() const override { return -1; }
   [[noreturn]] void abort(int status, const std::string& why) override {
@@ -111,6 +120,7 @@ class LocalGroup final : public Group {
  private:
   std::shared_ptr<Meeting> meeting_;
   int rank_;
+  LocalCarrier carrier_;
 };
 
 }  // namespace

@@ -52,6 +52,11 @@ class WorldGroup final : public Group {
 
   Status map_peers(const device::Memory* mine, PeerMemory& peers) override;
 
+  Carrier* carrier(Status& why_not) override {
+    why_not = fail(Code::kUnreachable, "the transport carries no requests of kernels yet");
+    return nullptr;
+  }
+
   int dead_rank() const override { return pe_.is_initialized() ? pe_.bootstrap().dead_peer() : -1; }
   [[noreturn]] void abort(int status, const std::string& why) override {
     pe_.bootstrap().abort(status, why);

@@ -70,6 +70,15 @@ GIN_DEVICE_INLINE void add(uint64_t* word, uint64_t value, Order order) {
   }
 }
 
+GIN_DEVICE_INLINE uint64_t fetch_add(uint64_t* word, uint64_t value) {
+  return SystemRef<uint64_t>(*word).fetch_add(value, memory_order_relaxed);
+}
+
+template <class T>
+GIN_DEVICE_INLINE void store_release(T* word, T value) {
+  SystemRef<T>(*word).store(value, memory_order_release);
+}
+
 GIN_DEVICE_INLINE bool replace(uint32_t* word, uint32_t expected, uint32_t desired) {
   return SystemRef<uint32_t>(*word).compare_exchange_strong(expected, desired, memory_order_relaxed,
                                                             memory_order_relaxed);
@@ -94,6 +103,20 @@ GIN_DEVICE_INLINE void add(uint64_t* word, uint64_t value, Order order) {
   } else {
     __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
   }
+}
+
+GIN_DEVICE_INLINE uint64_t fetch_add(uint64_t* word, uint64_t value) {
+  return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+
+template <class T>
+GIN_DEVICE_INLINE void store_release(T* word, T value) {
+  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+GIN_DEVICE_INLINE bool replace(uint32_t* word, uint32_t expected, uint32_t desired) {
+  return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED);
 }
 
 #endif

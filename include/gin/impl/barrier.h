@@ -13,23 +13,38 @@ namespace impl {
 struct BarrierWords {
   ginDevComm const& comm;
   uint32_t context;
+  ginResourceSharingMode sharing;
   ginTeam_t team;
   ginSignal_t first;
+  bool fences_puts;
   Order release;
   Order acquire;
 
+  /// Does this rank tell and wait for itself? Only where its own puts take a way round.
+  GIN_DEVICE_INLINE bool skips_self() const { return !fences_puts || is_direct(comm, comm.rank); }
+
   /// Tells a member that this rank is here. The release publishes what this rank's coop did before
-  /// the barrier, puts included, and what it acquired from others; taken by wait_for().
+  /// the barrier, puts included, and what it acquired from others; taken by wait_for(). Through a
+  /// proxy a strong signal stands behind the puts of its lane.
   GIN_DEVICE_INLINE void tell(int member, uint32_t word) const {
     const int world = ginTeamRankToWorld(comm, team, member);
-    add(signal_word(comm, world, context, first + word), 1, release);
+    if (is_direct(comm, world)) {
+      add(signal_word(comm, world, context, first + word), 1, release);
+    } else {
+      post_signal(comm, ginOpBarrier, context, sharing, world,
+                  {SignalKind::kIndex, fences_puts, nullptr, first + word, 1});
+    }
   }
 
   GIN_DEVICE_INLINE bool wait_for(int member, uint32_t word, struct ginWait& wait) const {
     uint64_t* epoch = shadow_word(comm, context, first + word);
     wait.awaited = low_bits(load(epoch, Order::kRelaxed) + 1, 32);
     store(epoch, wait.awaited);
-    wait.word = signal_word(comm, comm.rank, context, first + word);
+    const OwnWord own = own_signal(comm, context, first + word);
+    wait.word = own.direct;
+    wait.net = own.net;
+    wait.net_base = own.net_base;
+    wait.context = context;
     wait.peer = ginTeamRankToWorld(comm, team, member);
     uint64_t seen;
     return wait_at_least(wait, 32, acquire, seen);
@@ -40,22 +55,29 @@ struct BarrierWords {
 GIN_DEVICE_INLINE bool meet_all(BarrierWords const& words, Share share, struct ginWait& wait) {
   const int step = static_cast<int>(share.count);
   const int self = words.team.rank;
+  const int skipped = words.skips_self() ? self : -1;
   for (int member = static_cast<int>(share.index); member < words.team.nRanks; member += step) {
-    if (member != self) words.tell(member, static_cast<uint32_t>(self));
+    if (member != skipped) words.tell(member, static_cast<uint32_t>(self));
   }
   for (int member = static_cast<int>(share.index); member < words.team.nRanks; member += step) {
-    if (member == self) continue;
+    if (member == skipped) continue;
     if (!words.wait_for(member, static_cast<uint32_t>(member), wait)) return false;
   }
   return true;
 }
 
 /// In round k a rank tells the one 2^k above and waits for the one 2^k below. Each round acquires
-/// before the next one releases, so what any rank released reaches all.
+/// before the next one releases, so what any rank released reaches all. Puts through proxies are at
+/// their targets before the first round: no signal of a round stands behind another rank's puts.
 GIN_DEVICE_INLINE bool meet_in_rounds(BarrierWords const& words, struct ginWait& wait) {
   const int ranks = words.team.nRanks;
   const int self = words.team.rank;
   const uint32_t rounds = dissemination_rounds(ranks);
+  if (words.fences_puts && words.comm.rings != nullptr) {
+    post_drain(words.comm, words.context, words.sharing, GIN_RING_ALL_PEERS);
+    const uint64_t posted = posted_so_far(words.comm, words.context);
+    if (!wait_done(words.comm, words.context, posted, words.acquire, wait.limit)) return false;
+  }
   for (uint32_t round = 0; round < rounds; ++round) {
     const int distance = 1 << round;
     words.tell((self + distance) % ranks, round);
@@ -100,42 +122,70 @@ GIN_DEVICE_INLINE BarrierSession<Coop>::BarrierSession(Coop, Context const& cont
     : BarrierSession(context, ginTeamRail(context.comm), context.comm.railGinBarrier, index,
                      context.comm.railGinBarrierCount) {}
 
-// On the direct path a release covers everything that happened before it, whatever the context.
 template <class Coop>
 GIN_DEVICE_INLINE BarrierSession<Coop>::BarrierSession(Coop coop, AllContexts contexts,
                                                        ginTeam_t team, ginBarrierHandle_t handle,
                                                        uint32_t index)
-    : BarrierSession(coop, Context(contexts.comm, 0), team, handle, index) {}
+    : BarrierSession(coop, Context(contexts.comm, 0), team, handle, index) {
+  all_contexts_ = true;
+}
 
 template <class Coop>
 GIN_DEVICE_INLINE BarrierSession<Coop>::BarrierSession(Coop coop, AllContexts contexts,
                                                        ginTeamTagWorld tag, uint32_t index)
-    : BarrierSession(coop, Context(contexts.comm, 0), tag, index) {}
+    : BarrierSession(coop, Context(contexts.comm, 0), tag, index) {
+  all_contexts_ = true;
+}
 
 template <class Coop>
 GIN_DEVICE_INLINE BarrierSession<Coop>::BarrierSession(Coop coop, AllContexts contexts,
                                                        ginTeamTagRail tag, uint32_t index)
-    : BarrierSession(coop, Context(contexts.comm, 0), tag, index) {}
+    : BarrierSession(coop, Context(contexts.comm, 0), tag, index) {
+  all_contexts_ = true;
+}
 
+template <class Coop>
+GIN_DEVICE_INLINE bool BarrierSession<Coop>::meet_on(uint32_t context, Coop const& coop,
+                                                     memory_order order, FenceLevel fence,
+                                                     struct ginWait& wait) {
+  ginDevComm const& comm = context_.comm;
+  const bool puts = (fence & FenceLevel::Put) != FenceLevel::None;
+  const bool gets = (fence & FenceLevel::Get) != FenceLevel::None && comm.rings != nullptr;
+  const bool releases = puts || impl::has_release(order);
+  const bool acquires = puts || impl::has_acquire(order);
+  const impl::BarrierWords words = {comm,
+                                    context,
+                                    context_.resourceSharingMode,
+                                    team_,
+                                    first_,
+                                    puts,
+                                    releases ? impl::kStrongSignalOrder : impl::Order::kRelaxed,
+                                    acquires ? impl::kWaitOrder : impl::Order::kRelaxed};
+  // Before anybody waits here: the coop has met, so all its gets have smaller numbers.
+  const uint64_t posted = gets ? impl::posted_so_far(comm, context) : 0;
+  if (team_.nRanks <= impl::kAllToAllRanks) {
+    const bool alone = team_.nRanks == 1 && words.skips_self();
+    if (!alone && !impl::meet_all(words, impl::share_of(coop), wait)) return false;
+  } else if (coop.thread_rank() == 0 && !impl::meet_in_rounds(words, wait)) {
+    return false;
+  }
+  if (!gets || coop.thread_rank() != 0) return true;
+  return impl::wait_done(comm, context, posted, impl::kWaitOrder, wait.limit);
+}
+
+// On the direct path a release covers everything that happened before it, whatever the context. A
+// signal through a proxy covers its own context only.
 template <class Coop>
 GIN_DEVICE_INLINE bool BarrierSession<Coop>::meet(Coop const& coop, memory_order order,
                                                   FenceLevel fence, struct ginWait& wait) {
   ginDevComm const& comm = context_.comm;
   if (!valid_ || impl::has_failed(comm)) return false;
-  if (team_.nRanks == 1) return true;
-  const bool put = (fence & FenceLevel::Put) != FenceLevel::None;
-  const bool releases = put || impl::has_release(order);
-  const bool acquires = put || impl::has_acquire(order);
-  const impl::BarrierWords words = {comm,
-                                    context_.contextId,
-                                    team_,
-                                    first_,
-                                    releases ? impl::kStrongSignalOrder : impl::Order::kRelaxed,
-                                    acquires ? impl::kWaitOrder : impl::Order::kRelaxed};
-  if (team_.nRanks <= impl::kAllToAllRanks) {
-    return impl::meet_all(words, impl::share_of(coop), wait);
+  const bool each = all_contexts_ && comm.rings != nullptr && fence != FenceLevel::None;
+  if (!each) return meet_on(context_.contextId, coop, order, fence, wait);
+  for (uint32_t context = 0; context < comm.ginContextCount; ++context) {
+    if (!meet_on(context, coop, order, fence, wait)) return false;
   }
-  return coop.thread_rank() != 0 || impl::meet_in_rounds(words, wait);
+  return true;
 }
 
 template <class Coop>

@@ -2,7 +2,7 @@
 #ifndef GIMLET_GIN_IMPL_CONTEXT_H
 #define GIMLET_GIN_IMPL_CONTEXT_H
 
-#include "gin/impl/direct.h"
+#include "gin/impl/proxied.h"
 
 // A coop synchronises the same number of times whatever its threads see of the error word, which
 // may change between two of them.
@@ -31,7 +31,7 @@ GIN_DEVICE_INLINE void put_direct(ginDevComm const& comm, PutRequest const& requ
   const char* from = nullptr;
   if (request.world >= 0 && !has_failed(comm)) {
     to = resolve(comm, ginOpPut, request.world, request.to, request.to_offset, request.bytes);
-    from = resolve(comm, ginOpPut, comm.rank, request.from, request.from_offset, request.bytes);
+    from = resolve_own(comm, ginOpPut, request.from, request.from_offset, request.bytes);
   }
   const bool good = to != nullptr && from != nullptr;
   if (request.bytes != 0) {
@@ -56,27 +56,27 @@ GIN_DEVICE_INLINE void put_direct(ginDevComm const& comm, PutRequest const& requ
   coop.sync();
 }
 
-/// What a wait on a word of this rank is about.
-GIN_DEVICE_INLINE ginWait wait_on(ginDevComm const& comm, ginOperation operation, uint32_t context,
-                                  const uint64_t* word, uint64_t index, uint64_t awaited) {
-  ginWait wait = {};
-  wait.comm = &comm;
-  wait.word = word;
-  wait.operation = operation;
-  wait.context = context;
-  wait.index = index;
-  wait.awaited = awaited;
-  wait.peer = -1;
-  return wait;
+template <class Coop>
+GIN_DEVICE_INLINE void put_proxied(ginDevComm const& comm, PutRequest const& request,
+                                   ginResourceSharingMode sharing, Coop coop) {
+  coop.sync();
+  if (coop.thread_rank() == 0 && !has_failed(comm)) {
+    post_put(comm, request.context, sharing,
+             {request.world, request.to, request.to_offset, request.from, request.from_offset,
+              request.bytes, request.signal, request.counter});
+  }
+  coop.sync();
 }
 
 GIN_DEVICE_INLINE Order wait_order(memory_order order) {
   return has_acquire(order) ? kWaitOrder : Order::kRelaxed;
 }
 
-GIN_DEVICE_INLINE uint64_t read_word(const uint64_t* word, int bits, memory_order order) {
-  const uint64_t value = load(word, has_acquire(order) ? Order::kAcquire : Order::kRelaxed);
-  note_look(word, value);
+GIN_DEVICE_INLINE uint64_t read_word(OwnWord const& word, int bits, memory_order given) {
+  const Order order = has_acquire(given) ? Order::kAcquire : Order::kRelaxed;
+  uint64_t value = load(word.direct, order);
+  if (word.net != nullptr) value += load(word.net, order) - word.net_base;
+  note_look(word.direct, value);
   return low_bits(value, bits);
 }
 
@@ -111,7 +111,11 @@ GIN_DEVICE_INLINE void Context::put(ginTeam_t team, int peer, ginWindow_t dstWnd
                                     impl::lower_local(localAction),
                                     givenRelease,
                                     requiredRelease};
-  impl::put_direct(comm, request, coop);
+  if (request.world >= 0 && !impl::is_direct(comm, request.world)) {
+    impl::put_proxied(comm, request, resourceSharingMode, coop);
+  } else {
+    impl::put_direct(comm, request, coop);
+  }
 }
 
 template <class T, class RemoteAction, class LocalAction, class Coop, class Descriptor,
@@ -133,9 +137,14 @@ GIN_DEVICE_INLINE void Context::putValue(ginTeam_t team, int peer, ginWindow_t d
                                          uint32_t) const {
   coop.sync();
   const int world = impl::world_rank(comm, ginOpPutValue, team, peer);
-  if (coop.thread_rank() == 0 && world >= 0 && !impl::has_failed(comm)) {
+  const impl::SignalRequest signal = impl::lower(comm.strongLegacySignals != 0, remoteAction);
+  const bool posts = coop.thread_rank() == 0 && world >= 0 && !impl::has_failed(comm);
+  if (posts && !impl::is_direct(comm, world)) {
+    static_assert(sizeof(T) <= 8, "putValue takes values of at most 8 bytes");
+    impl::post_value(comm, contextId, resourceSharingMode, world, dstWnd, dstOffset, &value,
+                     sizeof(T), signal);
+  } else if (posts) {
     char* to = impl::resolve(comm, ginOpPutValue, world, dstWnd, dstOffset, sizeof(T));
-    const impl::SignalRequest signal = impl::lower(comm.strongLegacySignals != 0, remoteAction);
     if (to != nullptr) impl::store_value(to, value);
     if (to != nullptr && signal.kind != impl::SignalKind::kNone) {
       uint64_t* word = impl::request_word(comm, ginOpPutValue, world, contextId, signal);
@@ -162,9 +171,14 @@ GIN_DEVICE_INLINE void Context::get(ginTeam_t team, int peer, ginWindow_t remote
                                     SegmentType) const {
   coop.sync();
   const int world = impl::world_rank(comm, ginOpGet, team, peer);
-  if (world >= 0 && !impl::has_failed(comm)) {
+  if (world >= 0 && !impl::is_direct(comm, world)) {
+    if (coop.thread_rank() == 0 && !impl::has_failed(comm)) {
+      impl::post_get(comm, contextId, resourceSharingMode, world, remoteWnd, remoteOffset, localWnd,
+                     localOffset, bytes);
+    }
+  } else if (world >= 0 && !impl::has_failed(comm)) {
     const char* from = impl::resolve(comm, ginOpGet, world, remoteWnd, remoteOffset, bytes);
-    char* to = impl::resolve(comm, ginOpGet, comm.rank, localWnd, localOffset, bytes);
+    char* to = impl::resolve_own(comm, ginOpGet, localWnd, localOffset, bytes);
     if (from != nullptr && to != nullptr && bytes != 0) {
       impl::copy_share(to, from, bytes, impl::share_of(coop));
     }
@@ -179,8 +193,11 @@ GIN_DEVICE_INLINE void Context::signal(ginTeam_t team, int peer, RemoteAction ac
   coop.sync();
   const impl::SignalRequest request = impl::lower(comm.strongLegacySignals != 0, action);
   const int world = impl::world_rank(comm, ginOpSignal, team, peer);
-  if (coop.thread_rank() == 0 && request.kind != impl::SignalKind::kNone && world >= 0 &&
-      !impl::has_failed(comm)) {
+  const bool posts = coop.thread_rank() == 0 && request.kind != impl::SignalKind::kNone &&
+                     world >= 0 && !impl::has_failed(comm);
+  if (posts && !impl::is_direct(comm, world)) {
+    impl::post_signal(comm, ginOpSignal, contextId, resourceSharingMode, world, request);
+  } else if (posts) {
     uint64_t* word = impl::request_word(comm, ginOpSignal, world, contextId, request);
     // A strong one publishes all earlier puts of the lane; taken by the acquire of the wait.
     if (word != nullptr) {
@@ -191,13 +208,17 @@ GIN_DEVICE_INLINE void Context::signal(ginTeam_t team, int peer, RemoteAction ac
   coop.sync();
 }
 
-// Nothing is ever outstanding on this path. The acquire load takes what other threads released
-// before they and the caller synchronised, as a fence would.
+// Nothing is ever outstanding on the direct path. The acquire load takes what other threads
+// released before they and the caller synchronised, as a fence would.
 template <class Coop, class Descriptor>
 GIN_DEVICE_INLINE void Context::flush(Coop coop, memory_order ord, Descriptor) const {
   coop.sync();
-  if (impl::has_acquire(ord)) impl::load(&comm.error->state, impl::Order::kAcquire);
+  if (coop.thread_rank() == 0) {
+    impl::wait_done(comm, contextId, impl::posted_so_far(comm, contextId), impl::wait_order(ord),
+                    0);
+  }
   coop.sync();
+  if (impl::has_acquire(ord)) impl::load(&comm.error->state, impl::Order::kAcquire);
 }
 
 template <class Coop, class Descriptor>
@@ -206,36 +227,41 @@ GIN_DEVICE_INLINE void Context::flushAsync(ginTeam_t team, uint32_t peer, ginReq
   coop.sync();
   const int world = impl::world_rank(comm, ginOpFlush, team, static_cast<int>(peer));
   if (coop.thread_rank() == 0) {
-    outRequest->opaque[0] = static_cast<uint64_t>(world);
-    outRequest->opaque[1] = contextId;
+    outRequest->opaque[0] = static_cast<uint32_t>(world) | uint64_t{contextId} << 32;
+    outRequest->opaque[1] = impl::posted_so_far(comm, contextId);
   }
   coop.sync();
 }
 
 template <class Coop, class Descriptor>
-GIN_DEVICE_INLINE void Context::wait(ginRequest_t&, Coop coop, Descriptor descriptor,
+GIN_DEVICE_INLINE void Context::wait(ginRequest_t& request, Coop coop, Descriptor,
                                      memory_order ord) const {
-  flush(coop, ord, descriptor);
+  coop.sync();
+  const int world = static_cast<int>(static_cast<uint32_t>(request.opaque[0]));
+  if (coop.thread_rank() == 0 && world >= 0 && !impl::is_direct(comm, world)) {
+    impl::wait_peer_done(comm, contextId, world, request.opaque[1], impl::wait_order(ord));
+  }
+  coop.sync();
+  if (impl::has_acquire(ord)) impl::load(&comm.error->state, impl::Order::kAcquire);
 }
 
 GIN_DEVICE_INLINE uint64_t Context::readSignal(ginSignal_t signal, int bits,
                                                memory_order ord) const {
   if (!impl::is_signal(comm, ginOpReadSignal, signal)) return 0;
-  return impl::read_word(impl::signal_word(comm, comm.rank, contextId, signal), bits, ord);
+  return impl::read_word(impl::own_signal(comm, contextId, signal), bits, ord);
 }
 
 GIN_DEVICE_INLINE uint64_t Context::readSignal(ginWindow_t signalWindow, size_t signalOffset,
                                                int bits, memory_order ord) const {
-  const uint64_t* word =
-      impl::resolve_word(comm, ginOpReadSignal, comm.rank, signalWindow, signalOffset);
-  return word == nullptr ? 0 : impl::read_word(word, bits, ord);
+  const uint64_t* word = impl::resolve_own_word(comm, ginOpReadSignal, signalWindow, signalOffset);
+  return word == nullptr ? 0 : impl::read_word({word, nullptr, 0}, bits, ord);
 }
 
 template <class Coop>
 GIN_DEVICE_INLINE void Context::waitSignal(Coop coop, ginSignal_t signal, uint64_t least, int bits,
                                            memory_order ord) const {
   if (coop.thread_rank() == 0 && impl::is_signal(comm, ginOpWaitSignal, signal)) {
-    const uint64_t* word = impl::signal_word(comm, comm.rank, contextId, signal);
+    const impl::OwnWord word = impl::own_signal(comm, contextId, signal);
     ginWait wait = impl::wait_on(comm, ginOpWaitSignal, contextId, word, signal, least);
     uint64_t seen;
     impl::wait_at_least(wait, bits, impl::wait_order(ord), seen);
@@ -248,7 +274,7 @@ GIN_DEVICE_INLINE void Context::waitSignal(Coop coop, ginWindow_t signalWindow, 
                                            uint64_t least, int bits, memory_order ord) const {
   if (coop.thread_rank() == 0) {
     const uint64_t* word =
-        impl::resolve_word(comm, ginOpWaitSignal, comm.rank, signalWindow, signalOffset);
+        impl::resolve_own_word(comm, ginOpWaitSignal, signalWindow, signalOffset);
     if (word != nullptr) {
       ginWait wait = impl::wait_on(comm, ginOpWaitSignal, contextId, word, signalOffset, least);
       wait.window = signalWindow;
@@ -281,7 +307,7 @@ GIN_DEVICE_INLINE void Context::waitSignalFollowShadow(Coop coop, ginSignal_t si
   const uint64_t old = shadow == nullptr ? 0 : impl::load(shadow, impl::Order::kRelaxed);
   coop.sync();
   if (shadow != nullptr && coop.thread_rank() == 0) {
-    const uint64_t* word = impl::signal_word(comm, comm.rank, contextId, signal);
+    const impl::OwnWord word = impl::own_signal(comm, contextId, signal);
     ginWait wait = impl::wait_on(comm, ginOpWaitSignal, contextId, word, signal, old + leastDelta);
     uint64_t seen;
     if (impl::wait_at_least(wait, bits, impl::wait_order(ord), seen)) impl::store(shadow, seen);
@@ -305,27 +331,28 @@ GIN_DEVICE_INLINE void Context::increaseSignalShadow(ginSignal_t signal, uint64_
 
 GIN_DEVICE_INLINE void Context::resetSignal(ginSignal_t signal) const {
   if (!impl::is_signal(comm, ginOpResetSignal, signal)) return;
-  impl::store(impl::signal_word(comm, comm.rank, contextId, signal), uint64_t{0});
+  const impl::OwnWord word = impl::own_signal(comm, contextId, signal);
+  impl::reset_word(impl::own_signal_word(comm, contextId, signal), word.net,
+                   impl::row_word(comm.netSignalBases, comm.signalsPitch, contextId, signal));
   impl::store(impl::shadow_word(comm, contextId, signal), uint64_t{0});
 }
 
 GIN_DEVICE_INLINE void Context::resetSignal(ginWindow_t signalWindow, size_t signalOffset) const {
-  uint64_t* word =
-      impl::resolve_word(comm, ginOpResetSignal, comm.rank, signalWindow, signalOffset);
+  uint64_t* word = impl::resolve_own_word(comm, ginOpResetSignal, signalWindow, signalOffset);
   if (word != nullptr) impl::store(word, uint64_t{0});
 }
 
 GIN_DEVICE_INLINE uint64_t Context::readCounter(ginCounter_t counter, int bits,
                                                 memory_order ord) const {
   if (!impl::is_counter(comm, ginOpCounter, counter)) return 0;
-  return impl::read_word(impl::counter_word(comm, contextId, counter), bits, ord);
+  return impl::read_word(impl::own_counter(comm, contextId, counter), bits, ord);
 }
 
 template <class Coop>
 GIN_DEVICE_INLINE void Context::waitCounter(Coop coop, ginCounter_t counter, uint64_t least,
                                             int bits, memory_order ord) const {
   if (coop.thread_rank() == 0 && impl::is_counter(comm, ginOpWaitCounter, counter)) {
-    const uint64_t* word = impl::counter_word(comm, contextId, counter);
+    const impl::OwnWord word = impl::own_counter(comm, contextId, counter);
     ginWait wait = impl::wait_on(comm, ginOpWaitCounter, contextId, word, counter, least);
     uint64_t seen;
     impl::wait_at_least(wait, bits, impl::wait_order(ord), seen);
@@ -335,7 +362,9 @@ GIN_DEVICE_INLINE void Context::waitCounter(Coop coop, ginCounter_t counter, uin
 
 GIN_DEVICE_INLINE void Context::resetCounter(ginCounter_t counter) const {
   if (!impl::is_counter(comm, ginOpCounter, counter)) return;
-  impl::store(impl::counter_word(comm, contextId, counter), uint64_t{0});
+  const impl::OwnWord word = impl::own_counter(comm, contextId, counter);
+  impl::reset_word(impl::counter_word(comm, contextId, counter), word.net,
+                   impl::row_word(comm.netCounterBases, comm.countersPitch, contextId, counter));
 }
 
 }  // namespace gin

@@ -54,7 +54,27 @@ GIN_DEVICE_INLINE bool is_window(ginDevComm const& comm, ginWindow_t window) {
          offset % sizeof(ginWindowEntry) == 0 && window->live == GIN_WINDOW_LIVE;
 }
 
-/// Address of [offset, offset + bytes) of a world rank's part of a window, or null after a report.
+/// Do loads and stores reach a connected rank?
+GIN_DEVICE_INLINE bool is_direct(ginDevComm const& comm, int world) {
+  return comm.peerSlots[world] < GIN_PROXY_SLOT;
+}
+
+/// Address of [offset, offset + bytes) of the own part of a window, or null after a report.
+GIN_DEVICE_INLINE char* resolve_own(ginDevComm const& comm, ginOperation operation,
+                                    ginWindow_t window, uint64_t offset, uint64_t bytes) {
+  if (!is_window(comm, window)) {
+    fault_of(comm, operation, ginFaultWindow, comm.rank, 0, 0, 0);
+    return nullptr;
+  }
+  if (offset > window->size || bytes > window->size - offset) {
+    fault_of(comm, operation, ginFaultRange, comm.rank, static_cast<int64_t>(offset), bytes,
+             window->size);
+    return nullptr;
+  }
+  return window->base + offset;
+}
+
+/// Address of [offset, offset + bytes) of a direct peer's part of a window, or null after a report.
 GIN_DEVICE_INLINE char* resolve(ginDevComm const& comm, ginOperation operation, int world,
                                 ginWindow_t window, uint64_t offset, uint64_t bytes) {
   if (!is_window(comm, window)) {
@@ -70,25 +90,45 @@ GIN_DEVICE_INLINE char* resolve(ginDevComm const& comm, ginOperation operation, 
   return memory.base + offset;
 }
 
-GIN_DEVICE_INLINE uint64_t* resolve_word(ginDevComm const& comm, ginOperation operation, int world,
-                                         ginWindow_t window, uint64_t offset) {
-  char* address = resolve(comm, operation, world, window, offset, sizeof(uint64_t));
+/// `address` as a word, or null after a report. Windows start at whole vectors, so the alignment of
+/// the offset decides.
+GIN_DEVICE_INLINE uint64_t* as_word(ginDevComm const& comm, ginOperation operation, int world,
+                                    char* address, uint64_t offset) {
   if (address == nullptr) return nullptr;
-  if (reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) != 0) {
+  if (offset % sizeof(uint64_t) != 0) {
     fault_of(comm, operation, ginFaultAlignment, world, static_cast<int64_t>(offset), 8, 0);
     return nullptr;
   }
   return reinterpret_cast<uint64_t*>(address);
 }
 
-/// A rank's resource memory: error word, signals, shadows, counters, resource buffers.
+GIN_DEVICE_INLINE uint64_t* resolve_word(ginDevComm const& comm, ginOperation operation, int world,
+                                         ginWindow_t window, uint64_t offset) {
+  char* address = resolve(comm, operation, world, window, offset, sizeof(uint64_t));
+  return as_word(comm, operation, world, address, offset);
+}
+
+GIN_DEVICE_INLINE uint64_t* resolve_own_word(ginDevComm const& comm, ginOperation operation,
+                                             ginWindow_t window, uint64_t offset) {
+  char* address = resolve_own(comm, operation, window, offset, sizeof(uint64_t));
+  return as_word(comm, operation, comm.rank, address, offset);
+}
+
+/// A peer's resource memory: error word, signals, shadows, counters, resource buffers.
 GIN_DEVICE_INLINE char* resources_of(ginDevComm const& comm, int world) {
   return comm.resourceWindow->peers[comm.peerSlots[world]].base;
 }
 
+/// The word of a signal that loads and stores raise; of a peer, and of this rank.
 GIN_DEVICE_INLINE uint64_t* signal_word(ginDevComm const& comm, int world, uint32_t context,
                                         ginSignal_t signal) {
   char* signals = resources_of(comm, world) + comm.signalsOffset + context * comm.signalsPitch;
+  return reinterpret_cast<uint64_t*>(signals) + signal;
+}
+
+GIN_DEVICE_INLINE uint64_t* own_signal_word(ginDevComm const& comm, uint32_t context,
+                                            ginSignal_t signal) {
+  char* signals = comm.resourceWindow->base + comm.signalsOffset + context * comm.signalsPitch;
   return reinterpret_cast<uint64_t*>(signals) + signal;
 }
 

@@ -37,7 +37,7 @@ GIN_DEVICE_INLINE void report_fault(ginDevComm const& comm, struct ginFault cons
   set_error(comm.error, ginInvalidArgument, comm.rank, fault);
   for (int rank = 0; rank < comm.nRanks; ++rank) {
     const uint32_t slot = comm.peerSlots[rank];
-    if (slot == GIN_NO_SLOT || rank == comm.rank) continue;
+    if (slot >= GIN_PROXY_SLOT || rank == comm.rank) continue;
     set_error(reinterpret_cast<ginErrorWord*>(comm.resourceWindow->peers[slot].base),
               ginRemoteError, comm.rank, fault);
   }
@@ -84,6 +84,7 @@ GIN_DEVICE_INLINE uint64_t low_bits(uint64_t value, int bits) {
 GIN_DEVICE_INLINE bool wait_at_least(struct ginWait& wait, int bits, Order order, uint64_t& seen) {
   for (;;) {
     seen = load(wait.word, order);
+    if (wait.net != nullptr) seen += load(wait.net, order) - wait.net_base;
     if (rolling_at_most(wait.awaited, seen, bits)) return true;
     if (has_failed(*wait.comm)) return false;
     if (wait_step(wait, seen) != 0) return false;

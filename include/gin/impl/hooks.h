@@ -20,6 +20,9 @@ GIN_EXEC_API int gin_exec_comm_wait(struct ginWait* wait, uint64_t seen);
    sentence; the words of its other ranks too. */
 GIN_EXEC_API void gin_exec_comm_fault(const ginDevComm* comm, const struct ginFault* fault);
 
+/* A slot was written while the proxy threads of the communicator slept. */
+GIN_EXEC_API void gin_exec_comm_wake_proxy(const ginDevComm* comm);
+
 #ifdef __cplusplus
 }
 #endif

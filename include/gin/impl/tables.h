@@ -14,7 +14,8 @@
  * that are registered later before their handle is.
  */
 
-#define GIN_NO_SLOT UINT32_MAX
+#define GIN_NO_SLOT UINT32_MAX          /* no path leads there */
+#define GIN_PROXY_SLOT (UINT32_MAX - 1) /* the proxy reaches it, loads and stores don't */
 #define GIN_WINDOW_LIVE 0x77696e64u
 
 /* One rank's piece of a window, as mapped here. */
@@ -33,7 +34,8 @@ struct ginWindowEntry {
   uint32_t lsaSlot; /* slot of that member */
   uint32_t flags;
   uint32_t live; /* GIN_WINDOW_LIVE while registered */
-  uint64_t reserved[2];
+  const uint16_t* segments; /* by world rank: what a transport calls the rank's part; for the host */
+  uint64_t reserved;
 };
 
 /* What a wait, an operation or a failure is about. */
@@ -53,6 +55,7 @@ typedef enum ginOperation {
   ginOpBarrier,
   ginOpContext,
   ginOpPointer,
+  ginOpPost,
   ginOpAbort
 } ginOperation;
 
@@ -97,7 +100,9 @@ struct ginFault {
 struct ginWait {
   const ginDevComm* comm;
   const uint64_t* word;
-  uint32_t operation; /* ginOpWaitSignal, ginOpWaitCounter, ginOpBarrier */
+  const uint64_t* net; /* second word, whose growth since net_base counts too; null: none */
+  uint64_t net_base;
+  uint32_t operation; /* ginOpWaitSignal, ginOpWaitCounter, ginOpBarrier, ginOpFlush, ginOpPost */
   uint32_t context;
   uint64_t index;     /* of the signal, counter or barrier; offset of a VA signal */
   ginWindow_t window; /* of a VA signal, else null */

@@ -17,12 +17,12 @@ class DirectPath final : public Path {
     pgas::Group::PeerMemory peers;
   };
 
-  explicit DirectPath(pgas::Group& group) : group_(group) {}
+  /// `span` 0: no limit; otherwise ranks that are in different groups of `span` consecutive ranks
+  /// count as not mappable.
+  DirectPath(pgas::Group& group, std::uint64_t span) : group_(group), span_(span) {}
 
   const char* name() const override { return "direct"; }
-  bool reaches(int rank, std::string* why_not) const override {
-    return group_.is_mappable(rank, why_not);
-  }
+  bool reaches(int rank, std::string* why_not) const override;
   Status connect(std::span<const int> ranks) override;
   Status register_memory(const device::Memory* mine, std::unique_ptr<Registration>& out) override;
   bool progress() override { return false; }
@@ -33,6 +33,7 @@ class DirectPath final : public Path {
 
  private:
   pgas::Group& group_;
+  const std::uint64_t span_;
 };
 
 }  // namespace gimlet::gin

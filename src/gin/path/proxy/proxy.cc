@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gin/path/proxy/proxy.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+
+#include "device/clock.h"
+#include "device/cores.h"
+#include "gin/impl/exec.h"
+
+namespace gimlet::gin {
+namespace {
+
+constexpr int kBatch = 64;
+constexpr std::uint64_t kSpinNs = 200'000;
+// While something can only be tried again, and where the system has no barrier for all threads.
+constexpr std::uint64_t kNapNs = 1'000'000;
+
+/// What a failed rank tells its peers.
+struct ErrorNote {
+  std::int32_t code;
+  std::int32_t rank;
+  std::int32_t peer;
+  std::uint32_t operation;
+  std::uint64_t offset;
+};
+static_assert(sizeof(ErrorNote) <= pgas::Carrier::kNoteBytes);
+
+/// With more threads that spin than cores, each look that finds nothing lets others run.
+void pause_between_looks() {
+  static const bool crowded = device::allowed_cores() < 3 * device::local_pes();
+  if (crowded) {
+    ::sched_yield();
+  } else {
+    __builtin_ia32_pause();
+  }
+}
+
+ginOperation operation_of(std::uint32_t ring_operation) {
+  switch (ring_operation) {
+    case ginRingPutInline:
+      return ginOpPutValue;
+    case ginRingGet:
+      return ginOpGet;
+    case ginRingDrain:
+      return ginOpBarrier;
+    default:
+      return ginOpPut;
+  }
+}
+
+}  // namespace
+
+Proxy::Proxy(Setup setup, std::unique_ptr<RingMemory> memory)
+    : setup_(std::move(setup)), memory_(std::move(memory)) {
+  ginDevComm words{};
+  memory_->fill(words);
+  std::uint64_t* counters = words.netCounters;
+  for (ginRing& ring : memory_->rings()) {
+    contexts_.push_back(
+        std::make_unique<ProxiedContext>(static_cast<std::uint32_t>(contexts_.size()), ring,
+                                         static_cast<std::size_t>(setup_.ranks)));
+    contexts_.back()->counters = counters;
+    if (counters != nullptr) counters += setup_.counters_pitch / sizeof(std::uint64_t);
+  }
+}
+
+Status Proxy::open(Setup setup, std::unique_ptr<RingMemory> memory, std::unique_ptr<Proxy>& out) {
+  std::unique_ptr<Proxy> made(new Proxy(std::move(setup), std::move(memory)));
+  const std::span<std::byte> signals = made->memory_->signals();
+  pgas::Carrier& carrier = *made->setup_.carrier;
+  GIMLET_TRY(carrier.add_segment(signals.data(), signals.size(), made->address_.signals));
+  pgas::Carrier::Listener listener;
+  listener.refused = [proxy = made.get()](const pgas::Refusal& refusal) {
+    proxy->hear_refusal(refusal);
+  };
+  listener.noted = [proxy = made.get()](int, std::span<const std::byte> note) {
+    proxy->hear_note(note);
+  };
+  if (Status status = carrier.add_listener(std::move(listener), made->address_.listener);
+      !status.ok()) {
+    carrier.remove_segment(made->address_.signals);
+    return status;
+  }
+  out = std::move(made);
+  return {};
+}
+
+Proxy::~Proxy() {
+  stop(0);
+  setup_.carrier->remove_listener(address_.listener);
+  setup_.carrier->remove_segment(address_.signals);
+}
+
+Status Proxy::start(std::vector<Address> peers) {
+  peers_ = std::move(peers);
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's threads
+  Status result;
+  try {
+    thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "gimlet-proxy");
+  } catch (const std::system_error& error) {
+    result = fail_errno(error.code().value(), "the proxy thread can't be started");
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return result;
+}
+
+bool Proxy::stop(double seconds) {
+  if (!thread_.joinable()) return true;
+  stopping_.store(true, std::memory_order_release);
+  wake();
+  const std::uint64_t limit = device::now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+  while (!ended_.load(std::memory_order_acquire) && device::now_ns() < limit) {
+    const timespec nap = {0, 50'000};
+    ::nanosleep(&nap, nullptr);
+  }
+  abandoned_.store(true, std::memory_order_release);
+  wake();
+  thread_.join();
+  return open_count_ == 0;
+}
+
+void Proxy::run() {
+  idle_since_ns_ = device::now_ns();
+  for (;;) {
+    bool moved = false;
+    for (auto& context : contexts_) moved |= look_at(*context);
+    moved |= setup_.carrier->progress();
+    moved |= take_completed();
+    moved |= advance_queues();
+    for (auto& context : contexts_) publish(*context);
+    if (has_failed()) moved |= tell_peers();
+    const bool done = open_count_ == 0 && !moved && untold_.empty();
+    if (stopping_.load(std::memory_order_acquire) &&
+        (done || abandoned_.load(std::memory_order_acquire)))
+      break;
+    if (moved) {
+      idle_since_ns_ = 0;
+    } else {
+      rest();
+    }
+  }
+  ended_.store(true, std::memory_order_release);
+}
+
+/// Takes what device code has posted, a batch at most.
+bool Proxy::look_at(ProxiedContext& context) {
+  Request request;
+  int taken = 0;
+  while (taken < kBatch && context.queued < ProxiedContext::kMostQueued &&
+         context.consumer.take(request)) {
+    accept(context, request);
+    ++taken;
+  }
+  return taken != 0;
+}
+
+Lane& Proxy::lane_to(ProxiedContext& context, int peer) {
+  std::unique_ptr<Lane>& lane = context.lanes[static_cast<std::size_t>(peer)];
+  if (lane == nullptr) {
+    lane = std::make_unique<Lane>();
+    lane->peer = peer;
+  }
+  return *lane;
+}
+
+void Proxy::accept(ProxiedContext& context, const Request& request) {
+  if (has_failed()) return;  // nothing is carried any more, and nobody waits for it
+  OpenRequest& open = pool_.take();
+  open.proxy = this;
+  open.context = &context;
+  open.number = context.consumer.next() - 1;
+  open.operation = request.operation;
+  open.carried.completed = &Proxy::on_completed;
+  open.carried.listener = address_.listener;
+  ++open_count_;
+  context.open.append(open);
+  if (request.operation == ginRingDrain) return accept_drain(context, open, request);
+  open.lane = &lane_to(context, static_cast<int>(request.peer));
+  if (translate(request, open)) return enqueue(open);
+  open.lane = nullptr;
+  complete(open);
+}
+
+void Proxy::accept_drain(ProxiedContext& context, OpenRequest& open, const Request& request) {
+  open.carried.kind = pgas::CarriedRequest::Kind::kDrain;
+  if (request.peer != GIN_RING_ALL_PEERS) {
+    open.lane = &lane_to(context, static_cast<int>(request.peer));
+    open.carried.rank = open.lane->peer;
+    return enqueue(open);
+  }
+  ++open.parts;  // until all parts are there
+  for (auto& lane : context.lanes) {
+    if (lane == nullptr) continue;
+    OpenRequest& part = pool_.take();
+    part.proxy = this;
+    part.context = &context;
+    part.whole = &open;
+    part.number = open.number;
+    part.operation = open.operation;
+    part.lane = lane.get();
+    part.carried.kind = pgas::CarriedRequest::Kind::kDrain;
+    part.carried.rank = lane->peer;
+    part.carried.completed = &Proxy::on_completed;
+    part.carried.listener = address_.listener;
+    ++open.parts;
+    ++open_count_;
+    enqueue(part);
+  }
+  if (--open.parts == 0) complete(open);
+}
+
+/// Fills in what the carrier needs. False: the request names what is not there any more.
+bool Proxy::translate(const Request& request, OpenRequest& open) {
+  pgas::CarriedRequest& carried = open.carried;
+  const bool is_get = request.operation == ginRingGet;
+  const bool is_inline = request.operation == ginRingPutInline;
+  const ginWindowEntry& far = setup_.windows[is_get ? request.from_window : request.to_window];
+  const ginWindowEntry& near = setup_.windows[is_get ? request.to_window : request.from_window];
+  carried.kind = is_get ? pgas::CarriedRequest::Kind::kGet : pgas::CarriedRequest::Kind::kPut;
+  carried.rank = static_cast<int>(request.peer);
+  carried.bytes = request.length;
+  if (request.length != 0) {
+    if (far.live != GIN_WINDOW_LIVE || (!is_inline && near.live != GIN_WINDOW_LIVE)) {
+      fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
+      return false;
+    }
+    carried.segment = far.segments[request.peer];
+    carried.offset = is_get ? request.from_offset : request.to_offset;
+    open.inline_value = request.operand;
+    carried.local = is_inline ? static_cast<void*>(&open.inline_value)
+                              : near.base + (is_get ? request.to_offset : request.from_offset);
+  }
+  open.has_counter = (request.flags & ginRingCounter) != 0;
+  open.counter = request.counter;
+  return translate_signal(request, open);
+}
+
+bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
+  pgas::CarriedSignal& signal = open.carried.signal;
+  signal.present = (request.flags & (ginRingIndexSignal | ginRingVaSignal)) != 0;
+  if (!signal.present) return true;
+  signal.strong = (request.flags & ginRingStrong) != 0;
+  signal.op = pgas::SignalOp::kAdd;
+  signal.value = request.value;
+  if ((request.flags & ginRingIndexSignal) != 0) {
+    signal.segment = peers_[request.peer].signals;
+    signal.offset =
+        open.context->index * setup_.signals_pitch + request.signal_place * sizeof(std::uint64_t);
+    return true;
+  }
+  const ginWindowEntry& window = setup_.windows[request.signal_window];
+  if (window.live != GIN_WINDOW_LIVE) {
+    fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
+    return false;
+  }
+  signal.segment = window.segments[request.peer];
+  signal.offset = request.signal_place;
+  return true;
+}
+
+/// Puts a request behind those of its lane, and posts what there is room for.
+void Proxy::enqueue(OpenRequest& open) {
+  ProxiedContext& context = *open.context;
+  Lane& lane = *open.lane;
+  const bool first = lane.open.empty();
+  lane.open.append(open);
+  // Release: lowered before publish() tells that the request was consumed.
+  if (first) {
+    std::atomic_ref(context.oldest[lane.peer]).store(open.number, std::memory_order_release);
+  }
+  (lane.first_queued == nullptr ? lane.first_queued : lane.last_queued->behind) = &open;
+  lane.last_queued = &open;
+  ++context.queued;
+  if (!lane.is_listed) {
+    advance(context, lane);
+    if (lane.first_queued == nullptr) return;
+    lane.is_listed = true;
+    queues_.push_back({&context, &lane});
+  }
+}
+
+bool Proxy::advance(ProxiedContext& context, Lane& lane) {
+  bool moved = false;
+  while (lane.first_queued != nullptr && lane.posted < Lane::kMostPosted) {
+    OpenRequest& open = *lane.first_queued;
+    OpenRequest* const behind = open.behind;
+    ++lane.posted;  // it may be complete before post() returns
+    if (!setup_.carrier->post(open.carried)) {
+      --lane.posted;
+      break;
+    }
+    lane.first_queued = behind;
+    --context.queued;
+    moved = true;
+  }
+  return moved;
+}
+
+bool Proxy::advance_queues() {
+  bool moved = false;
+  std::erase_if(queues_, [&](const Queue& queue) {
+    moved |= advance(*queue.context, *queue.lane);
+    queue.lane->is_listed = queue.lane->first_queued != nullptr;
+    return !queue.lane->is_listed;
+  });
+  return moved;
+}
+
+/// On any thread. Release: what the completion brought is seen by take_completed().
+void Proxy::on_completed(pgas::CarriedRequest& carried, Status status) {
+  auto& open = reinterpret_cast<OpenRequest&>(carried);
+  Proxy& proxy = *open.proxy;
+  open.status = std::move(status);
+  open.next_completed = proxy.completed_.load(std::memory_order_relaxed);
+  while (!proxy.completed_.compare_exchange_weak(
+      open.next_completed, &open, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  if (std::atomic_ref(*proxy.memory_->rings()[0].parked).load(std::memory_order_relaxed) != 0)
+    proxy.bell_.ring();
+}
+
+bool Proxy::take_completed() {
+  if (completed_.load(std::memory_order_relaxed) == nullptr) return false;
+  OpenRequest* next = completed_.exchange(nullptr, std::memory_order_acquire);
+  while (next != nullptr) {
+    OpenRequest& open = *next;
+    next = open.next_completed;
+    --open.lane->posted;
+    if (!open.status.ok()) fail(open, ginRemoteError, open.status.message());
+    complete(open);
+  }
+  return true;
+}
+
+/// A request is over: its lane, its context, its counter and its whole get to know.
+void Proxy::complete(OpenRequest& open) {
+  ProxiedContext& context = *open.context;
+  if (open.lane != nullptr) {
+    Lane& lane = *open.lane;
+    lane.open.remove(open);
+    std::atomic_ref(context.oldest[lane.peer])
+        .store(lane.open.oldest(GIN_RING_NONE), std::memory_order_release);
+  }
+  if (open.has_counter) {
+    std::atomic_ref counter(context.counters[open.counter]);
+    // Release: the source may be written again.
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  OpenRequest* const whole = open.whole;
+  if (whole == nullptr) context.open.remove(open);
+  --open_count_;
+  pool_.give_back(open);
+  if (whole != nullptr && --whole->parts == 0) complete(*whole);
+}
+
+/// Device code hears of a batch at once. `consumed` is last: who sees a request consumed sees its
+/// peer's `oldest` too.
+void Proxy::publish(ProxiedContext& context) {
+  const std::uint64_t consumed = context.consumer.next();
+  const std::uint64_t done = context.open.oldest(consumed);
+  bool news = false;
+  if (done != context.published_done) {
+    context.published_done = done;
+    context.consumer.publish_done(done);
+    news = true;
+  }
+  if (consumed != context.published_consumed) {
+    context.published_consumed = consumed;
+    context.consumer.publish_consumed();
+    news = true;
+  }
+  if (news) gin_exec_wake();
+}
+
+bool Proxy::has_failed() const {
+  return std::atomic_ref(setup_.error->state).load(std::memory_order_acquire) != ginErrorFine;
+}
+
+/// Once the own word is set, every peer's shall be. False: nothing could be told just now.
+bool Proxy::tell_peers() {
+  if (!telling_) {
+    telling_ = true;
+    for (int rank = 0; rank < setup_.ranks; ++rank) {
+      if (rank != setup_.rank && setup_.is_proxied[static_cast<std::size_t>(rank)])
+        untold_.push_back(rank);
+    }
+  }
+  if (untold_.empty() ||
+      std::atomic_ref(setup_.error->state).load(std::memory_order_acquire) != ginErrorSet)
+    return false;
+  const ginErrorWord& word = *setup_.error;
+  const ErrorNote note = {ginRemoteError, word.rank, word.peer, word.operation, word.offset};
+  const std::size_t before = untold_.size();
+  std::erase_if(untold_, [&](int rank) {
+    return setup_.carrier->post_note(rank, peers_[static_cast<std::size_t>(rank)].listener,
+                                     std::as_bytes(std::span(&note, 1)));
+  });
+  return untold_.size() != before;
+}
+
+void Proxy::hear_note(std::span<const std::byte> bytes) {
+  ErrorNote note{};
+  if (bytes.size() < sizeof note) return;
+  std::memcpy(&note, bytes.data(), sizeof note);
+  ErrorRecord record;
+  record.code = ginRemoteError;
+  record.rank = note.rank;
+  record.peer = note.peer;
+  record.operation = static_cast<ginOperation>(note.operation);
+  record.offset = note.offset;
+  setup_.fail(record, {});
+  wake();
+}
+
+/// On any thread.
+void Proxy::hear_refusal(const pgas::Refusal& refusal) {
+  ginFault fault{};
+  fault.peer = refusal.rank;
+  fault.operation = refusal.kind == pgas::CarriedRequest::Kind::kGet ? ginOpGet
+                    : refusal.is_signal                              ? ginOpSignal
+                                                                     : ginOpPut;
+  fault.reason = refusal.size == 0 ? ginFaultWindow : ginFaultRange;
+  fault.value = static_cast<std::int64_t>(refusal.offset);
+  fault.bytes = refusal.bytes;
+  fault.allowed = refusal.size;
+  ErrorRecord record;
+  record.code = ginInvalidArgument;
+  record.rank = setup_.rank;
+  record.peer = fault.peer;
+  record.operation = static_cast<ginOperation>(fault.operation);
+  record.offset = refusal.offset;
+  setup_.fail(record, setup_.describe(fault));
+  wake();
+}
+
+void Proxy::fail(const OpenRequest& open, ginResult_t code, const std::string& sentence) {
+  ErrorRecord record;
+  record.code = code;
+  record.rank = setup_.rank;
+  record.peer = open.carried.rank;
+  record.operation = operation_of(open.operation);
+  record.offset = open.carried.offset;
+  setup_.fail(record, sentence);
+}
+
+bool Proxy::has_work() {
+  if (completed_.load(std::memory_order_acquire) != nullptr) return true;
+  if (stopping_.load(std::memory_order_acquire)) return true;
+  return std::ranges::any_of(contexts_, [](const auto& context) {
+    return context->queued < ProxiedContext::kMostQueued && context->consumer.is_ready();
+  });
+}
+
+/// Between two looks that found nothing.
+void Proxy::rest() {
+  const std::uint64_t now = device::now_ns();
+  if (idle_since_ns_ == 0) idle_since_ns_ = now;
+  if (now - idle_since_ns_ < kSpinNs) return pause_between_looks();
+  const std::uint32_t seen = bell_.rings();
+  std::atomic_ref parked(*memory_->rings()[0].parked);
+  parked.store(1, std::memory_order_relaxed);
+  const bool ordered = device::barrier_of_all_threads();
+  const bool tries_again = !queues_.empty() || !untold_.empty() ||
+                           (stopping_.load(std::memory_order_relaxed) && open_count_ != 0);
+  const bool failed_unseen = has_failed() && !telling_;
+  if (!has_work() && !failed_unseen) bell_.sleep(seen, ordered && !tries_again ? 0 : kNapNs);
+  parked.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace gimlet::gin

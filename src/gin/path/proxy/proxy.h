@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_GIN_PATH_PROXY_PROXY_H
+#define GIMLET_GIN_PATH_PROXY_PROXY_H
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "device/bell.h"
+#include "gin/error_word.h"
+#include "gin/impl/tables.h"
+#include "gin/path/proxy/open_requests.h"
+#include "gin/path/proxy/ring_consumer.h"
+#include "gin/path/proxy/ring_memory.h"
+#include "pgas/transport/carrier.h"
+
+namespace gimlet::gin {
+
+/// One context of a device communicator as its proxy sees it.
+struct ProxiedContext {
+  /// How many requests may wait for room in their lanes before the ring stops.
+  static constexpr std::uint32_t kMostQueued = 256;
+
+  ProxiedContext(std::uint32_t number, ginRing& ring, std::size_t ranks)
+      : index(number), consumer(ring), oldest(ring.oldest), lanes(ranks) {}
+
+  const std::uint32_t index;
+  RingConsumer consumer;
+  std::uint64_t* oldest;  // by peer, for device code
+  NumberedList<&OpenRequest::in_context> open;
+  std::uint32_t queued = 0;
+  std::uint64_t published_consumed = 0;
+  std::uint64_t published_done = 0;
+  std::uint64_t* counters = nullptr;         // written by the proxy only
+  std::vector<std::unique_ptr<Lane>> lanes;  // by peer, made at first use
+};
+
+/// The thread that carries the requests of device code to peers that loads and stores don't reach,
+/// for one device communicator.
+///
+/// It takes what is ready in the rings, posts it to the carrier in the order of each lane, moves
+/// the carrier, and publishes what is complete, for a batch at a time. It never waits for one peer:
+/// a lane whose requests find no room queues them, and only when a context has too many of those
+/// does its ring stop. Incoming traffic needs nothing of that.
+///
+/// Ownership: everything but the list of completed requests, the bell and the flags belongs to the
+/// thread. The carrier completes a request on any thread, which puts it into that list.
+///
+/// Rest: after 200 us without work it sleeps on its bell, which the writers of slots and
+/// completions ring when they see that it is parked.
+///
+/// Failure: whatever the carrier or a target refuses sets the communicator's error word; the thread
+/// watches that word, tells the peers once, and drops everything from then on.
+class Proxy {
+ public:
+  /// What a rank tells the others, so that they can raise signals and send it notes.
+  struct Address {
+    pgas::SegmentNumber signals = 0;
+    pgas::ListenerNumber listener = 0;
+  };
+  /// Reports a failure of this communicator: sets its error words, with one sentence. From any
+  /// thread.
+  using Fail = std::function<void(const ErrorRecord& record, const std::string& sentence)>;
+  struct Setup {
+    pgas::Carrier* carrier = nullptr;
+    int rank = 0;
+    int ranks = 1;
+    std::vector<bool> is_proxied;  // by rank
+    const ginWindowEntry* windows = nullptr;
+    std::uint64_t signals_pitch = 0;
+    std::uint64_t counters_pitch = 0;
+    ginErrorWord* error = nullptr;
+    std::function<std::string(const ginFault& fault)> describe;
+    Fail fail;
+  };
+
+  /// Offers what peers raise and send notes to; peers get to know the address.
+  static Status open(Setup setup, std::unique_ptr<RingMemory> memory, std::unique_ptr<Proxy>& out);
+  ~Proxy();
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  Address address() const { return address_; }
+  const RingMemory& memory() const { return *memory_; }
+  /// From now on requests are carried; `peers` by rank.
+  Status start(std::vector<Address> peers);
+  /// Ends the thread when all requests are complete. False: some are still open after `seconds`,
+  /// and refer to this object and to memory of windows.
+  bool stop(double seconds);
+  /// The thread shall look again. From any thread.
+  void wake() { bell_.ring(); }
+
+ private:
+  using Request = ::gin::impl::RingRequest;
+
+  Proxy(Setup setup, std::unique_ptr<RingMemory> memory);
+
+  void run();
+  bool look_at(ProxiedContext& context);
+  void accept(ProxiedContext& context, const Request& request);
+  void accept_drain(ProxiedContext& context, OpenRequest& open, const Request& request);
+  bool translate(const Request& request, OpenRequest& open);
+  bool translate_signal(const Request& request, OpenRequest& open);
+  Lane& lane_to(ProxiedContext& context, int peer);
+  void enqueue(OpenRequest& open);
+  bool advance(ProxiedContext& context, Lane& lane);
+  bool advance_queues();
+  static void on_completed(pgas::CarriedRequest& carried, Status status);
+  bool take_completed();
+  void complete(OpenRequest& open);
+  void publish(ProxiedContext& context);
+  bool has_failed() const;
+  bool tell_peers();
+  void hear_refusal(const pgas::Refusal& refusal);
+  void hear_note(std::span<const std::byte> note);
+  void fail(const OpenRequest& open, ginResult_t code, const std::string& sentence);
+  void rest();
+  bool has_work();
+
+  const Setup setup_;
+  const std::unique_ptr<RingMemory> memory_;
+  Address address_;
+  std::vector<Address> peers_;
+
+  // Of the thread.
+  std::vector<std::unique_ptr<ProxiedContext>> contexts_;
+  RequestPool pool_;
+  struct Queue {
+    ProxiedContext* context;
+    Lane* lane;
+  };
+  std::vector<Queue> queues_;
+  std::uint64_t open_count_ = 0;
+  std::vector<int> untold_;
+  bool telling_ = false;
+  std::uint64_t idle_since_ns_ = 0;
+
+  std::atomic<OpenRequest*> completed_{nullptr};
+  device::Bell bell_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> abandoned_{false};
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+}  // namespace gimlet::gin
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_GIN_PATH_PROXY_RING_CONSUMER_H
+#define GIMLET_GIN_PATH_PROXY_RING_CONSUMER_H
+
+#include <atomic>
+#include <cstdint>
+
+#include "gin/impl/ring_layout.h"
+
+namespace gimlet::gin {
+
+/// The proxy's end of a ring; gin/impl/ring_layout.h has the rules. One thread uses it.
+class RingConsumer {
+ public:
+  explicit RingConsumer(ginRing& ring)
+      : slots_(ring.slots), depth_(ring.depth), progress_(*ring.progress) {}
+
+  /// Number of the next request: how many were taken.
+  std::uint64_t next() const { return next_; }
+
+  bool is_ready() const { return has_phase(3); }
+
+  /// False: the next slot is not written yet.
+  bool take(::gin::impl::RingRequest& request) {
+    std::uint64_t words[8];
+    for (int quarter = 3; quarter >= 0; --quarter) {
+      if (!has_phase(quarter)) return false;
+      words[2 * quarter] = word(2 * quarter).load(std::memory_order_relaxed);
+      words[2 * quarter + 1] = word(2 * quarter + 1).load(std::memory_order_relaxed);
+    }
+    request = ::gin::impl::decode_slot(words);
+    ++next_;
+    return true;
+  }
+
+  /// Gives the slots that were taken back to the device. Release: the next writer's acquire of its
+  /// credit comes after the reads of take().
+  void publish_consumed() {
+    std::atomic_ref(progress_.consumed).store(next_, std::memory_order_release);
+  }
+  /// Everything before `number` is complete. Release: what that brought is seen by whoever
+  /// acquires.
+  void publish_done(std::uint64_t number) {
+    std::atomic_ref(progress_.done).store(number, std::memory_order_release);
+  }
+
+ private:
+  std::atomic_ref<std::uint64_t> word(int index) const {
+    return std::atomic_ref(slots_[next_ & (depth_ - 1)].words[index]);
+  }
+  // Acquire: taken from the device's release of the last word.
+  bool has_phase(int quarter) const {
+    return word(2 * quarter + 1).load(std::memory_order_acquire) >> ::gin::impl::kOffsetBits ==
+           ::gin::impl::ring_phase(next_, depth_);
+  }
+
+  ginRingSlot* slots_;
+  std::uint64_t depth_;
+  ginRingProgress& progress_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace gimlet::gin
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_GIN_PATH_PROXY_RING_MEMORY_H
+#define GIMLET_GIN_PATH_PROXY_RING_MEMORY_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "device/memory_kind.h"
+#include "gin/dev_comm.h"
+#include "gin/impl/ring_layout.h"
+#include "gin/resource_layout.h"
+
+namespace gimlet::gin {
+
+/// The words that device code and the proxies of a device communicator share: rings, and the
+/// signals and counters that the network raises. Zero at first, as rings and words have to be.
+class RingMemory {
+ public:
+  /// `queue_depth` 0: the default.
+  static Status make(const ResourceLayout& layout, int ranks, std::uint32_t queue_depth,
+                     std::unique_ptr<RingMemory>& out);
+
+  std::span<ginRing> rings() const { return rings_; }
+  /// Signals, which peers raise through their transports: the only part that they may touch.
+  std::span<std::byte> signals() const { return signals_; }
+  /// Puts the addresses into what device code gets.
+  void fill(ginDevComm& comm) const;
+
+ private:
+  RingMemory() = default;
+
+  std::unique_ptr<device::Memory> memory_;
+  std::span<ginRing> rings_;
+  std::span<std::byte> signals_;
+  std::span<std::byte> signal_bases_;
+  std::span<std::byte> counters_;
+  std::span<std::byte> counter_bases_;
+};
+
+}  // namespace gimlet::gin
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_PGAS_TRANSPORT_CARRIER_H
+#define GIMLET_PGAS_TRANSPORT_CARRIER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "device/status.h"
+#include "pgas/transport/transport.h"
+
+namespace gimlet::pgas {
+
+/// Number of a piece of memory that its owner offers; other ranks name it by that number.
+using SegmentNumber = std::uint16_t;
+/// Number of a listener of a rank.
+using ListenerNumber = std::uint32_t;
+
+/// A word that is raised at the target behind a put, or alone.
+struct CarriedSignal {
+  bool present = false;
+  /// Behind every earlier put of the same lane, not only behind its own payload.
+  bool strong = false;
+  SegmentNumber segment = 0;
+  SignalOp op = SignalOp::kAdd;
+  std::uint64_t offset = 0;
+  std::uint64_t value = 0;
+};
+
+/// One request that is posted and forgotten until it completes. Its poster owns it, and leaves it
+/// and the memory it names alone until `completed` is called.
+struct CarriedRequest {
+  enum class Kind : std::uint8_t {
+    kPut,    // complete when the source may be reused
+    kGet,    // complete when the bytes are here
+    kAmo,    // complete when the old value is here, or may be forgotten
+    kDrain,  // complete when everything of its lane before it is visible at the target
+  };
+
+  Kind kind = Kind::kPut;
+  AmoOp op = AmoOp::kFetch;
+  std::uint8_t width = 8;  // of the word of an AMO: 4 or 8
+  SegmentNumber segment = 0;
+  int rank = 0;  // the target
+  std::uint64_t offset = 0;
+  void* local = nullptr;    // source of a put, destination of a get or of an old value; null: none
+  std::uint64_t bytes = 0;  // 0: a put does nothing but its signal
+  CarriedSignal signal{};   // of a put
+  std::uint64_t operand = 0;
+  std::uint64_t compare = 0;
+  ListenerNumber listener = 0;  // of the poster: hears what the target refuses
+  /// Called once, by whichever thread moves the carrier, perhaps inside post(). Must not call the
+  /// carrier. The request may be gone when it returns.
+  void (*completed)(CarriedRequest& request, Status status) = nullptr;
+  std::uint64_t posted_bytes = 0;  // the carrier's own
+  std::uint32_t open_parts = 0;    // the carrier's own
+};
+
+/// A request that its target did not carry out.
+struct Refusal {
+  int rank = -1;  // the target
+  CarriedRequest::Kind kind = CarriedRequest::Kind::kPut;
+  bool is_signal = false;  // the signal of a put
+  SegmentNumber segment = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t size = 0;  // of the segment; 0: there is none
+};
+
+/// What a proxy thread needs of a transport: it serves many device threads, so it never waits for
+/// one peer. A lane is what one poster says of its requests to one rank.
+///
+/// Order. Between two puts, and between a put and the weak signal of another, nothing is promised
+/// on arrival. A signal is raised after its own payload is visible at the target; a strong one also
+/// after that of all puts that were posted to its rank before. No request waits for earlier ones
+/// because of a signal.
+///
+/// Failure. Places are checked by their owner; what it refuses changes nothing there, and the
+/// poster's listener is told, perhaps after the completion. A lost peer completes its requests with
+/// an error. After remove_listener() and remove_segment() have returned, nobody calls the one or
+/// touches the other.
+///
+/// All calls are safe from any thread that holds no lock which `completed` or a listener takes.
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+
+  /// Offers [base, base + size) to the other ranks.
+  virtual Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) = 0;
+  virtual void remove_segment(SegmentNumber number) = 0;
+
+  /// Called by whichever thread moves the carrier; must not call it.
+  struct Listener {
+    std::function<void(const Refusal& refusal)> refused;
+    std::function<void(int rank, std::span<const std::byte> note)> noted;
+  };
+  virtual Status add_listener(Listener listener, ListenerNumber& number) = 0;
+  virtual void remove_listener(ListenerNumber number) = 0;
+
+  /// False: there is no room, or the peer is not connected yet. Call again later, with the same
+  /// request before any other one of its lane.
+  virtual bool post(CarriedRequest& request) = 0;
+  /// A few bytes for a listener of another rank. False: not now.
+  static constexpr std::size_t kNoteBytes = 32;
+  virtual bool post_note(int rank, ListenerNumber listener, std::span<const std::byte> note) = 0;
+
+  /// Serves peers and own requests once, if nobody else does so right now. True when something
+  /// moved.
+  virtual bool progress() = 0;
+};
+
+}  // namespace gimlet::pgas
+
+#endif
