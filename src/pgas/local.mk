@@ -28,6 +28,7 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/transport/carrier.h \
 	%D%/transport/local_carrier.cc %D%/transport/local_carrier.h \
 	%D%/transport/transport.h \
+	%D%/transport/ucx_carrier.cc \
 	%D%/transport/ucx_lanes.cc \
 	%D%/transport/ucx_memory.cc %D%/transport/ucx_memory.h \
 	%D%/transport/ucx_operation.cc %D%/transport/ucx_operation.h \

@@ -8,11 +8,60 @@
 #include "pgas/group.h"
 #include "pgas/pe.h"
 #include "pgas/segment/descriptor_exchange.h"
+#include "pgas/transport/carrier.h"
 
 namespace gimlet::pgas {
 namespace {
 
 constexpr const char* kCall = "group of all PEs";
+
+/// The carrier of this PE's transport, for as long as there is one: windows and communicators may
+/// outlive shmem_finalize().
+class WorldCarrier final : public Carrier {
+ public:
+  explicit WorldCarrier(Pe& pe) : pe_(pe), generation_(pe.generation()) {}
+
+  Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) override {
+    Carrier* carrier = find();
+    return carrier == nullptr ? gone() : carrier->add_segment(base, size, number);
+  }
+  void remove_segment(SegmentNumber number) override {
+    if (Carrier* carrier = find()) carrier->remove_segment(number);
+  }
+  Status add_listener(Listener listener, ListenerNumber& number) override {
+    Carrier* carrier = find();
+    return carrier == nullptr ? gone() : carrier->add_listener(std::move(listener), number);
+  }
+  void remove_listener(ListenerNumber number) override {
+    if (Carrier* carrier = find()) carrier->remove_listener(number);
+  }
+  bool post(CarriedRequest& request) override {
+    if (Carrier* carrier = find()) return carrier->post(request);
+    request.completed(request, gone());
+    return true;
+  }
+  bool post_note(int rank, ListenerNumber listener, std::span<const std::byte> note) override {
+    Carrier* carrier = find();
+    return carrier == nullptr || carrier->post_note(rank, listener, note);
+  }
+  bool progress() override {
+    Carrier* carrier = find();
+    return carrier != nullptr && carrier->progress();
+  }
+
+ private:
+  Carrier* find() const {
+    Transport* transport = pe_.started_transport();
+    return transport == nullptr || pe_.generation() != generation_ ? nullptr
+                                                                   : &transport->carrier();
+  }
+  static Status gone() {
+    return fail(Code::kInvalidUsage, "the transport went with shmem_finalize");
+  }
+
+  Pe& pe_;
+  const int generation_;
+};
 
 /// All PEs: agreement through the mailboxes of the control areas, memory through the descriptor
 /// exchange.
@@ -53,8 +102,8 @@ class WorldGroup final : public Group {
   Status map_peers(const device::Memory* mine, PeerMemory& peers) override;
 
   Carrier* carrier(Status& why_not) override {
-    why_not = fail(Code::kUnreachable, "the transport carries no requests of kernels yet");
-    return nullptr;
+    if (pe_.started_transport() == nullptr) why_not = pe_.start_transport();
+    return why_not.ok() ? &carrier_ : nullptr;
   }
 
   int dead_rank() const override { return pe_.is_initialized() ? pe_.bootstrap().dead_peer() : -1; }
@@ -80,6 +129,7 @@ class WorldGroup final : public Group {
                   std::vector<DescriptorOffer>& offers);
 
   Pe& pe_ = Pe::self();
+  WorldCarrier carrier_{pe_};
 };
 
 /// The ranks of this node elect their lowest as the leader; its ticket travels by allgather, which

@@ -115,6 +115,10 @@ bool yield_device_thread(bool first_look) {
   return true;
 }
 
+void wake_device_threads() {
+  if (Executor* const executor = Executor::existing()) executor->wake_sleepers();
+}
+
 int current_device() {
   return device_number;
 }
@@ -177,7 +181,7 @@ void gin_exec_set_note(const gin_exec_note* note) {
 }
 
 void gin_exec_wake(void) {
-  if (Executor* const executor = Executor::existing()) executor->wake_sleepers();
+  gimlet::device::wake_device_threads();
 }
 
 void gin_exec_sync_block(void) {

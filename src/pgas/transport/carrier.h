@@ -53,8 +53,11 @@ struct CarriedRequest {
   /// Called once, by whichever thread moves the carrier, perhaps inside post(). Must not call the
   /// carrier. The request may be gone when it returns.
   void (*completed)(CarriedRequest& request, Status status) = nullptr;
-  std::uint64_t posted_bytes = 0;  // the carrier's own
-  std::uint32_t open_parts = 0;    // the carrier's own
+  // The carrier's own.
+  std::uint64_t posted_bytes = 0;
+  std::uint32_t open_parts = 0;
+  bool is_posted = false;
+  Status failure{};
 };
 
 /// A request that its target did not carry out.

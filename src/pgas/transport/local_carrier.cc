@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/cpu/hooks.h"
 #include "pgas/transport/ucx_memory.h"
 
 namespace gimlet::pgas {
@@ -119,6 +120,7 @@ bool LocalCarrier::serve(CarriedRequest& request, Refusal& refusal) {
   if (word != nullptr) {
     ucx::update_word(word, 8, signal.op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd, signal.value,
                      0);
+    device::wake_device_threads();
   }
   return true;
 }

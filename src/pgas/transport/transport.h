@@ -73,6 +73,9 @@ class Transport {
   virtual int event_fd() const = 0;
   virtual bool arm() = 0;
 
+  /// The same transport for those who must not wait.
+  virtual class Carrier& carrier() = 0;
+
   /// Endpoints made so far (tests count them).
   virtual int endpoints() const = 0;
 };

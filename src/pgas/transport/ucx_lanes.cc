@@ -8,6 +8,17 @@
 
 namespace gimlet::pgas::ucx {
 
+/// Under the token.
+Lane* UcxTransport::make_lane(int pe) {
+  std::atomic<Lane*>& entry = lanes_[static_cast<std::size_t>(pe)];
+  Lane* lane = entry.load(std::memory_order_relaxed);
+  if (lane != nullptr) return lane;
+  lane = made_lanes_.emplace_back(std::make_unique<Lane>(*this, pe)).get();
+  // Release: the acquire load of who looks for it sees the lane's fields.
+  entry.store(lane, std::memory_order_release);
+  return lane;
+}
+
 Status UcxTransport::reach(int pe, Lane*& lane) {
   if (pe < 0 || pe >= owner_.size) {
     return fail(Code::kInvalidArgument, "there is no PE {}, allowed are 0 to {}", pe,
@@ -17,12 +28,7 @@ Status UcxTransport::reach(int pe, Lane*& lane) {
   lane = entry.load(std::memory_order_acquire);
   if (lane == nullptr) {
     Turn turn(*this, Turn::Patience::kWait);
-    lane = entry.load(std::memory_order_relaxed);
-    if (lane == nullptr) {
-      lane = made_lanes_.emplace_back(std::make_unique<Lane>(*this, pe)).get();
-      // Release: the acquire load above sees the lane's fields.
-      entry.store(lane, std::memory_order_release);
-    }
+    lane = make_lane(pe);
   }
   // Acquire takes try_open's release store.
   if (lane->state.load(std::memory_order_acquire) == Lane::State::kReady) return {};
@@ -117,9 +123,9 @@ void UcxTransport::fail_lane(Lane& lane, std::string why) {
   if (lane.endpoint != nullptr) failed_.push_back(&lane);
   for (Operation* next = lane.open.after; next != &lane.open;) {
     Operation& op = *std::exchange(next, next->after);
-    const bool waits_for_peer = op.kind == OperationKind::kFetch ||
-                                op.kind == OperationKind::kRead ||
-                                op.stage == Operation::Stage::kAcknowledge;
+    const bool waits_for_peer =
+        op.kind == OperationKind::kFetch || op.kind == OperationKind::kRead ||
+        op.kind == OperationKind::kDrain || op.stage == Operation::Stage::kAcknowledge;
     if (!waits_for_peer) continue;
     op.result = nullptr;
     op.error = fail(Code::kRemote, "{}", lane.why_failed);

@@ -54,6 +54,22 @@ Word update(std::byte* place, AmoOp op, Word operand, Word compare) {
 
 }  // namespace
 
+/// A number is given out again as late as possible: messages for its last owner may be under way.
+bool ServedMemory::add(const LocalSegment& segment, std::uint16_t& number) {
+  if (segments_ == nullptr) return false;
+  for (std::size_t tries = own_.size(); tries != kMost; ++tries, ++next_) {
+    if (next_ == kMost) next_ = own_.size();
+    if (segments_[next_].size != 0) continue;
+    number = static_cast<std::uint16_t>(next_);
+    segments_[next_++] = segment;
+    // Release: who sees the number in range sees the segment.
+    if (next_ > count_.load(std::memory_order_relaxed))
+      count_.store(next_, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
 void store_payload(std::byte* dest, const void* source, std::size_t bytes) {
   switch (bytes) {
     case 0:

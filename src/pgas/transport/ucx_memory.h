@@ -2,8 +2,11 @@
 #ifndef GIMLET_PGAS_TRANSPORT_UCX_MEMORY_H
 #define GIMLET_PGAS_TRANSPORT_UCX_MEMORY_H
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,11 +19,17 @@ namespace gimlet::pgas::ucx {
 class ServedMemory {
  public:
   explicit ServedMemory(std::span<const LocalSegment> segments)
-      : segments_(segments.begin(), segments.end()) {}
+      : own_(segments.begin(), segments.end()),
+        segments_(static_cast<LocalSegment*>(std::calloc(kMost, sizeof(LocalSegment))),
+                  &std::free) {
+    if (segments_ == nullptr) return;
+    for (const LocalSegment& segment : own_) segments_[count_++] = segment;
+    next_ = static_cast<std::size_t>(count_);
+  }
 
   /// Null when any byte of the range lies outside the segment.
   std::byte* locate(std::uint16_t segment, std::uint64_t offset, std::uint64_t bytes) const {
-    if (segment >= segments_.size()) return nullptr;
+    if (segment >= count_.load(std::memory_order_acquire)) return nullptr;
     const LocalSegment& found = segments_[segment];
     if (offset > found.size || bytes > found.size - offset) return nullptr;
     return found.base + offset;
@@ -32,14 +41,24 @@ class ServedMemory {
     return reinterpret_cast<std::uintptr_t>(word) % width == 0 ? word : nullptr;
   }
 
-  std::size_t count() const { return segments_.size(); }
   std::uint64_t size_of(std::uint16_t segment) const {
-    return segment < segments_.size() ? segments_[segment].size : 0;
+    return segment < count_.load(std::memory_order_acquire) ? segments_[segment].size : 0;
   }
-  const std::vector<LocalSegment>& segments() const { return segments_; }
+  /// Those that every PE has, from the start.
+  const std::vector<LocalSegment>& segments() const { return own_; }
+
+  /// Further ones, while nobody serves a request. False: all numbers are taken.
+  bool add(const LocalSegment& segment, std::uint16_t& number);
+  void remove(std::uint16_t number) { segments_[number] = {}; }
 
  private:
-  std::vector<LocalSegment> segments_;
+  static constexpr std::size_t kMost = std::size_t{1} << 16;
+
+  std::vector<LocalSegment> own_;
+  // In place for ever: this PE looks places up without a lock. Size 0: none.
+  std::unique_ptr<LocalSegment[], decltype(&std::free)> segments_;
+  std::atomic<std::size_t> count_{0};
+  std::size_t next_ = 0;
 };
 
 /// Copies. A naturally aligned destination of 1, 2, 4 or 8 bytes is written by a single store,

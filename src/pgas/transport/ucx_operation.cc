@@ -19,6 +19,7 @@ Operation& OperationPool::take(OperationKind kind, Lane* lane, bool awaited) {
   op.posted = true;
   op.source_free = true;
   op.whole = nullptr;
+  op.carried = nullptr;
   op.result = nullptr;
   op.parts = 0;
   op.signal_sequence = 0;
@@ -46,6 +47,7 @@ void Lane::link(Operation& op) {
   op.linked = true;
   ++operations;
   if (op.kind == OperationKind::kPutSignal) ++put_signals;
+  if (op.kind == OperationKind::kDrain) ++drains;
 }
 
 void Lane::unlink(Operation& op) {
@@ -55,6 +57,7 @@ void Lane::unlink(Operation& op) {
   op.linked = false;
   --operations;
   if (op.kind == OperationKind::kPutSignal) --put_signals;
+  if (op.kind == OperationKind::kDrain) --drains;
 }
 
 }  // namespace gimlet::pgas::ucx

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/status.h"
+#include "pgas/transport/carrier.h"
 #include "pgas/transport/ucx_wire.h"
 
 namespace gimlet::pgas::ucx {
@@ -27,6 +28,7 @@ enum class OperationKind : std::uint8_t {
   kFlush,      // UCP's flush of the endpoint
   kPutSignal,  // UCP's put, then a flush, then the signal as a message
   kTransfer,   // the whole of several messages or reads
+  kDrain,      // over when the lane's messages before it are acknowledged
 };
 
 /// A request in flight, from a pool. It is recycled when it is finished, no UCX request refers to
@@ -39,6 +41,7 @@ struct Operation {
   UcxTransport* transport = nullptr;
   Lane* lane = nullptr;  // null: a reply
   Operation* whole = nullptr;
+  CarriedRequest* carried = nullptr;  // what this is, or is a part of
   std::uint64_t sequence = 0;
   std::uint64_t flush_sequence = 0;   // kFlush, kPutSignal: what the flush covers
   std::uint64_t signal_sequence = 0;  // kPutSignal: number of the signal's message, 0 before
@@ -58,6 +61,7 @@ struct Operation {
   bool awaited = false;
   bool source_free = true;  // kPutSignal: the payload has left
   MessageHeader header{};   // stays in place while UCX sends it
+  std::byte note[Carrier::kNoteBytes]{};
   Status error;
 
   /// Names this use of the operation: an answer to an earlier use finds nobody.
@@ -110,6 +114,9 @@ struct Lane {
   std::uint32_t reads = 0;        // of them of kind kRead
   Operation open;                 // head of the list, oldest first
   std::uint32_t put_signals = 0;  // open operations of kind kPutSignal
+  std::uint32_t drains = 0;       // open operations of kind kDrain
+  std::uint64_t tried_ns = 0;     // when carried requests last tried to connect it, and first
+  std::uint64_t wanted_ns = 0;
   // Sequence numbers: the last message that wants an acknowledgement, up to where one was asked
   // for, up to where it came; the same for UCP's puts and flushes.
   std::uint64_t last_message = 0;

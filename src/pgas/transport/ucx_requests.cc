@@ -74,6 +74,8 @@ void UcxTransport::finish(Operation& op) {
   op.source_free = true;
   if (op.lane != nullptr) op.lane->unlink(op);
   if (op.kind == OperationKind::kRead) --op.lane->reads;
+  if (CarriedRequest* carried = std::exchange(op.carried, nullptr); carried != nullptr)
+    end_part(*carried, std::exchange(op.error, {}));
   if (Operation* whole = std::exchange(op.whole, nullptr); whole != nullptr) {
     if (whole->error.ok()) whole->error = std::exchange(op.error, {});
     op.error = {};
@@ -126,6 +128,7 @@ void UcxTransport::completed(Operation& op, ucs_status_t status) {
     case OperationKind::kFetch:  // the request has left; the answer finishes it
     case OperationKind::kRead:
     case OperationKind::kTransfer:
+    case OperationKind::kDrain:
       return;
     case OperationKind::kPutSignal:
       return advance(op);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "device/cpu/hooks.h"
 #include "pgas/transport/ucx_transport.h"
 
 namespace gimlet::pgas::ucx {
@@ -70,15 +71,15 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
   switch (header.kind) {
     case MessageKind::kPut:
       if (length != header.bytes) return false;
-      serve_put(header, data);
+      serve_put(header, data, reply_to);
       return true;
     case MessageKind::kPutSignal:
       if (length != header.bytes || !is_amo(header.op)) return false;
-      serve_put_signal(header, data);
+      serve_put_signal(header, data, reply_to);
       return true;
     case MessageKind::kUpdate:
       if (!is_amo(header.op)) return false;
-      serve_update(header, nullptr);
+      serve_update(header, reply_to);
       return true;
     case MessageKind::kFetch:
       if (reply_to == nullptr || !is_amo(header.op)) return false;
@@ -92,6 +93,11 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
       if (reply_to == nullptr) return false;
       serve_ask_done(header, reply_to);
       return true;
+    case MessageKind::kNote:
+      if (length != header.bytes) return false;
+      return take_note(header, data, length);
+    case MessageKind::kRefused:
+      return take_refused(header);
     case MessageKind::kValue:
       return take_value(header);
     case MessageKind::kData:
@@ -102,39 +108,45 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
   return false;
 }
 
-void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data) {
+void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data,
+                             ucp_ep_h reply_to) {
   std::byte* place = memory_.locate(header.segment, header.offset, header.bytes);
-  if (place == nullptr) return refuse(header);
+  if (place == nullptr) return refuse(header, reply_to);
   store_payload(place, data, header.bytes);
 }
 
-void UcxTransport::serve_put_signal(const MessageHeader& header, const std::byte* data) {
+void UcxTransport::serve_put_signal(const MessageHeader& header, const std::byte* data,
+                                    ucp_ep_h reply_to) {
   std::byte* word = memory_.locate_word(header.word_segment, header.word_offset, 8);
   if (word == nullptr) {
     MessageHeader signal = header;
     signal.segment = header.word_segment;
     signal.offset = header.word_offset;
     signal.bytes = 8;
-    return refuse(signal);
+    return refuse(signal, reply_to);
   }
   std::byte* place = memory_.locate(header.segment, header.offset, header.bytes);
   if (place == nullptr) {
     MessageHeader put = header;
     put.kind = MessageKind::kPut;
-    return refuse(put);
+    return refuse(put, reply_to);
   }
   store_payload(place, data, header.bytes);
   // Sequentially consistent: whoever loads the signal with acquire sees the payload.
   update_word(word, 8, static_cast<AmoOp>(header.op), header.operand, 0);
+  device::wake_device_threads();
 }
 
 void UcxTransport::serve_update(const MessageHeader& header, ucp_ep_h reply_to) {
   std::byte* word = memory_.locate_word(header.segment, header.offset, header.width);
-  if (word == nullptr)
-    return reply_to != nullptr ? reply_refused(reply_to, header) : refuse(header);
+  const bool is_fetch = header.kind == MessageKind::kFetch;
+  if (word == nullptr) {
+    return is_fetch ? reply_refused(reply_to, header) : refuse(header, reply_to);
+  }
   const std::uint64_t old = update_word(word, header.width, static_cast<AmoOp>(header.op),
                                         header.operand, header.word_offset);
-  if (reply_to == nullptr) return;
+  device::wake_device_threads();
+  if (!is_fetch) return;
   MessageHeader answer = header;
   answer.kind = MessageKind::kValue;
   answer.refused = 0;
@@ -177,9 +189,17 @@ void UcxTransport::serve_ask_done(const MessageHeader& header, ucp_ep_h reply_to
   reply_refused(reply_to, first);
 }
 
-/// Kept until the source asks.
-void UcxTransport::refuse(const MessageHeader& header) {
-  refusals_.try_emplace(header.source, header);
+/// Told at once when the request says to whom, else kept until the source asks.
+void UcxTransport::refuse(const MessageHeader& header, ucp_ep_h reply_to) {
+  if (header.ticket == 0 || reply_to == nullptr) {
+    refusals_.try_emplace(header.source, header);
+    return;
+  }
+  MessageHeader answer = header;
+  answer.kind = MessageKind::kRefused;
+  answer.op = static_cast<std::uint8_t>(header.kind);
+  answer.operand = memory_.size_of(header.segment);
+  reply(reply_to, answer, nullptr, 0);
 }
 
 void UcxTransport::reply_refused(ucp_ep_h to, const MessageHeader& request) {
@@ -211,7 +231,16 @@ Operation* UcxTransport::asked(const MessageHeader& answer) {
 bool UcxTransport::take_value(const MessageHeader& header) {
   Operation* op = asked(header);
   if (op == nullptr || (header.refused == 0 && op->bytes > sizeof header.operand)) return false;
-  if (header.refused != 0) {
+  if (header.refused != 0 && op->carried != nullptr) {
+    Refusal refusal;
+    refusal.rank = header.source;
+    refusal.kind = op->carried->kind;
+    refusal.segment = header.segment;
+    refusal.offset = header.offset;
+    refusal.bytes = header.bytes;
+    refusal.size = header.operand;
+    tell_refused(op->carried->listener, refusal);
+  } else if (header.refused != 0) {
     op->error = refused(header.source, static_cast<MessageKind>(header.op), header.bytes,
                         header.segment, header.offset, header.operand);
   } else if (op->result != nullptr) {
@@ -242,9 +271,14 @@ bool UcxTransport::take_done(const MessageHeader& header) {
     defer(refused(header.source, static_cast<MessageKind>(header.op), header.bytes, header.segment,
                   header.offset, header.operand));
   }
-  for (Operation* next = lane->open.after; lane->put_signals != 0 && next != &lane->open;) {
+  const auto waits = [lane] { return lane->put_signals != 0 || lane->drains != 0; };
+  for (Operation* next = lane->open.after; waits() && next != &lane->open;) {
     Operation& op = *next;
     next = op.after;
+    if (op.kind == OperationKind::kDrain && op.sequence <= lane->acknowledged_to) {
+      finish(op);
+      continue;
+    }
     const bool acknowledged =
         op.signal_sequence != 0 && op.signal_sequence <= lane->acknowledged_to;
     if (op.kind == OperationKind::kPutSignal && acknowledged) finish(op);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "pgas/transport/carrier.h"
 #include "pgas/transport/transport.h"
 #include "pgas/transport/ucx_memory.h"
 #include "pgas/transport/ucx_operation.h"
@@ -67,7 +68,7 @@ class Condition {
   bool (*call_)(const void*);
 };
 
-class UcxTransport final : public Transport {
+class UcxTransport final : public Transport, public Carrier {
  public:
   explicit UcxTransport(const TransportOwner& owner, BulkPath bulk = BulkPath::kDetect);
   ~UcxTransport() override;
@@ -94,6 +95,15 @@ class UcxTransport final : public Transport {
   bool progress() override;
   int event_fd() const override { return worker_.event_fd(); }
   bool arm() override;
+  Carrier& carrier() override { return *this; }
+
+  Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) override;
+  void remove_segment(SegmentNumber number) override;
+  Status add_listener(Listener listener, ListenerNumber& number) override;
+  void remove_listener(ListenerNumber number) override;
+  bool post(CarriedRequest& request) override;
+  bool post_note(int rank, ListenerNumber listener, std::span<const std::byte> note) override;
+
   int endpoints() const override { return endpoints_.load(std::memory_order_relaxed); }
 
   /// Messages that nobody of this job should have sent: cut, of an unknown kind, or from no PE.
@@ -123,6 +133,7 @@ class UcxTransport final : public Transport {
   void open_endpoint(Lane& lane, std::span<const std::byte> blob);
   Status try_open(Lane& lane, std::span<const std::byte> blob);
   // ucx_lanes.cc, under the token.
+  Lane* make_lane(int pe);
   static void on_endpoint_error(void* lane, ucp_ep_h endpoint, ucs_status_t status);
   void fail_lane(Lane& lane, std::string why);
   void close_failed();
@@ -153,17 +164,33 @@ class UcxTransport final : public Transport {
   void completed(Operation& op, ucs_status_t status);
   void advance(Operation& put_signal);
 
+  // ucx_carrier.cc, without the token.
+  Lane* try_reach(int rank, Status& failed);
+  // ucx_carrier.cc, under the token.
+  bool carry(Lane& lane, CarriedRequest& request);
+  bool carry_put(Lane& lane, CarriedRequest& request);
+  bool carry_get(Lane& lane, CarriedRequest& request);
+  bool carry_amo(Lane& lane, CarriedRequest& request);
+  bool carry_drain(Lane& lane, CarriedRequest& request);
+  Operation& begin_part(OperationKind kind, Lane& lane, CarriedRequest& request);
+  void end_part(CarriedRequest& request, Status status);
+  void posted(CarriedRequest& request);
+  bool carry_out(CarriedRequest& request, Refusal& refusal);
+  void tell_refused(ListenerNumber number, const Refusal& refusal);
+  bool take_note(const MessageHeader& header, const std::byte* data, std::size_t length);
+  bool take_refused(const MessageHeader& header);
+
   // ucx_serve.cc, under the token, from UCX's progress.
   static ucs_status_t on_message(void* self, const void* header, size_t header_length, void* data,
                                  size_t length, const ucp_am_recv_param_t* param);
   bool serve(const MessageHeader& header, const std::byte* data, std::size_t length,
              ucp_ep_h reply_to);
-  void serve_put(const MessageHeader& header, const std::byte* data);
-  void serve_put_signal(const MessageHeader& header, const std::byte* data);
+  void serve_put(const MessageHeader& header, const std::byte* data, ucp_ep_h reply_to);
+  void serve_put_signal(const MessageHeader& header, const std::byte* data, ucp_ep_h reply_to);
   void serve_update(const MessageHeader& header, ucp_ep_h reply_to);
   void serve_read(const MessageHeader& header, ucp_ep_h reply_to);
   void serve_ask_done(const MessageHeader& header, ucp_ep_h reply_to);
-  void refuse(const MessageHeader& header);
+  void refuse(const MessageHeader& header, ucp_ep_h reply_to);
   void reply(ucp_ep_h to, const MessageHeader& header, const void* payload, std::size_t bytes);
   void reply_refused(ucp_ep_h to, const MessageHeader& request);
   bool take_value(const MessageHeader& header);
@@ -182,6 +209,7 @@ class UcxTransport final : public Transport {
   std::vector<Lane*> dirty_;
   std::vector<Lane*> failed_;  // with an endpoint that is still to be closed
   OperationPool operations_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
   std::map<int, MessageHeader> refusals_;  // by source: the first since it asked
   Status deferred_;                        // of a request that nobody waited for
   std::uint64_t sequence_ = 0;

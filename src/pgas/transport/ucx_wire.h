@@ -25,6 +25,8 @@ enum class MessageKind : std::uint8_t {
   kAskDone,    // everything of this source before it is done: kDone comes back
   kValue,      // reply: `operand` is the value
   kData,       // reply: payload for `offset` of the result
+  kNote,       // payload for the listener `ticket`
+  kRefused,    // reply to a put or update with a listener: `op` is its kind, `operand` the size
   kDone,       // reply: the messages before kAskDone are done; `refused` tells whether all were
 };
 
@@ -41,9 +43,14 @@ struct MessageHeader {
   std::uint64_t offset;
   std::uint64_t operand;      // in a refusal the size of the segment
   std::uint64_t word_offset;  // kFetch and kUpdate: the value to compare with
-  std::uint64_t ticket;       // comes back in the reply
+  std::uint64_t ticket;       // comes back in the reply; kPut, kUpdate, kPutSignal: see told_by()
 };
 static_assert(sizeof(MessageHeader) == 48);
+
+/// Puts and updates name who hears of a refusal at once; with none it is kept until kAskDone.
+inline constexpr std::uint64_t told_by(std::uint32_t listener) {
+  return std::uint64_t{listener} + 1;
+}
 
 struct RemoteSegment {
   std::uint64_t base;  // in the address space of the PE that published it
