@@ -98,7 +98,7 @@ typedef struct ginDevComm {
   uint64_t* netSignalBases;   /* netSignals at the last reset */
   uint64_t* netCounters;      /* likewise for counters */
   uint64_t* netCounterBases;
-  void* host;                 /* the library's own records; not for device code on a GPU */
+  void* host; /* the library's own records; not for device code on a GPU */
   void* proxy;
 } ginDevComm;
 typedef ginDevComm ginDevComm_t;

@@ -107,7 +107,7 @@ Status Communicator::over_threads(int ranks, std::vector<std::unique_ptr<Communi
 const Path* Communicator::path_to(int rank, std::string* why_not) const {
   const std::string& forced = device::settings().gin_path;
   if (forced != "proxy" && direct_.reaches(rank, why_not)) return &direct_;
-  if (forced != "direct" && proxy_.reaches(rank, why_not)) return &proxy_;
+  if (forced != "direct" && proxy_.reaches(rank, nullptr)) return &proxy_;
   return nullptr;
 }
 
@@ -170,7 +170,7 @@ bool Communicator::reaches(ginConnectionType_t connection, std::string* why_not)
   for (const int r : connected_ranks(connection)) {
     std::string why;
     if (path_to(r, &why) != nullptr) continue;
-    if (has_proxied_ && proxy_.carrier() == nullptr) why += "; " + why_no_proxy_;
+    if (!why_no_proxy_.empty()) why += (why.empty() ? "" : "; ") + why_no_proxy_;
     if (why_not != nullptr) *why_not = fmt::format("{} {}: {}", rank_word(), r, why);
     return false;
   }

@@ -129,6 +129,10 @@ std::string fault_sentence(const Communicator& comm, const ginFault& fault) {
                          fault.allowed);
     case ginFaultBarrier:
       return fmt::format("{} {}; there are {}, from 0", operation, fault.value, fault.allowed);
+    case ginFaultOffset:
+      return fmt::format("{}: offset {}; through a proxy, offsets end below {}",
+                         operation_name(fault.operation), static_cast<std::uint64_t>(fault.value),
+                         fault.allowed);
     default:
       return fmt::format("{}: not carried out", operation);
   }

@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -98,6 +100,22 @@ inline ginResult_t async_error(const Rank& rank) {
   ginResult_t result = ginSuccess;
   must(ginCommGetAsyncError(rank.comm, &result), "ginCommGetAsyncError");
   return result;
+}
+
+/// The same once there is one, or after a while: what happens on another rank comes through a proxy
+/// in its own time.
+inline ginResult_t awaited_error(const Rank& rank) {
+  for (int look = 0; look < 20000 && async_error(rank) == ginSuccess; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return async_error(rank);
+}
+
+/// Does device code of this rank reach another one by way of a proxy?
+inline bool is_proxied(const Rank& rank, int peer) {
+  const char* path = nullptr;
+  must(ginCommGetPeerPath(rank.comm, peer, &path), "ginCommGetPeerPath");
+  return std::strcmp(path, "proxy") == 0;
 }
 
 }  // namespace gin_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// launch: np=2,3 transport=auto
+// launch: np=2,3 transport=auto path=auto,proxy
 //
 // PEs of a job: a wait that nobody ends is reported with PE, kernel, block, thread and values, and
 // a mistake of one PE is told to all.
@@ -80,7 +80,8 @@ int main(int, char** argv) {
     expect(text, "GIN_WAIT_TIMEOUT ends all waits");
   }
   const ginResult_t expected = me == 1 ? ginTimeout : ginRemoteError;
-  EXPECT(gin_test::async_error(rank) == expected, "PE %d: %d", me, gin_test::async_error(rank));
+  const ginResult_t error = gin_test::awaited_error(rank);
+  EXPECT(error == expected, "PE %d: %d", me, error);
   must(ginDevCommDestroy(comm, &device_comm), "ginDevCommDestroy");
   must(ginCommDestroy(comm), "ginCommDestroy");
 
@@ -100,7 +101,8 @@ int main(int, char** argv) {
       expect(text, "put: 8 bytes at offset 4096 are not all in the window of PE 0, which has 4096");
     }
     const ginResult_t told = me == last ? ginInvalidArgument : ginRemoteError;
-    EXPECT(gin_test::async_error(again) == told, "PE %d: %d", me, gin_test::async_error(again));
+    const ginResult_t second = gin_test::awaited_error(again);
+    EXPECT(second == told, "PE %d: %d", me, second);
   }
   must(ginDevCommDestroy(comm, &device_comm), "ginDevCommDestroy");
   must(ginCommDestroy(comm), "ginCommDestroy");

@@ -133,28 +133,40 @@ struct Run {
   void (*body)(const Rank&);
   const char* executor;
   const char* lsa_team_size;
+  const char* path;
+  const char* direct_span;
 };
 
 // At most 256 device threads run at a time as system threads, all ranks together.
 const Run kRuns[] = {
-    {"exchange", 4, exchange_rounds, "threads", "0"},
-    {"exchange", 4, exchange_rounds, "fibers", "0"},
-    {"suite", 1, suite, "fibers", "0"},
-    {"suite", 4, suite, "fibers", "2"},
-    {"suite", 3, suite, "fibers", "0"},
-    {"suite", 2, suite, "threads", "1"},
-    {"many ranks", 45, many_ranks, "fibers", "0"},
+    {"exchange", 4, exchange_rounds, "threads", "0", "auto", "0"},
+    {"exchange", 4, exchange_rounds, "threads", "0", "proxy", "0"},
+    {"exchange", 4, exchange_rounds, "fibers", "0", "auto", "0"},
+    {"exchange", 4, exchange_rounds, "fibers", "0", "auto", "2"},
+    {"suite", 1, suite, "fibers", "0", "direct", "0"},
+    {"suite", 1, suite, "fibers", "0", "proxy", "0"},
+    {"suite", 4, suite, "fibers", "2", "auto", "0"},
+    {"suite", 4, suite, "fibers", "2", "proxy", "0"},
+    {"suite", 3, suite, "fibers", "0", "auto", "0"},
+    {"suite", 3, suite, "fibers", "0", "auto", "2"},
+    {"suite", 2, suite, "threads", "1", "auto", "0"},
+    {"suite", 2, suite, "threads", "1", "proxy", "0"},
+    {"many ranks", 45, many_ranks, "fibers", "0", "auto", "0"},
+    {"many ranks", 45, many_ranks, "fibers", "0", "proxy", "0"},
+    {"many ranks", 45, many_ranks, "fibers", "0", "auto", "7"},
 };
 
 int run_in_child(const char* program, std::size_t index) {
   const Run& run = kRuns[index];
-  std::printf("%s, %d ranks, %s, lsa limit %s\n", run.name, run.ranks, run.executor,
-              run.lsa_team_size);
+  std::printf("%s, %d ranks, %s, lsa limit %s, path %s, direct span %s\n", run.name, run.ranks,
+              run.executor, run.lsa_team_size, run.path, run.direct_span);
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child == 0) {
     ::setenv("GIN_EXECUTOR", run.executor, 1);
     ::setenv("GIN_LSA_TEAM_SIZE", run.lsa_team_size, 1);
+    ::setenv("GIN_PATH", run.path, 1);
+    ::setenv("GIN_DIRECT_SPAN", run.direct_span, 1);
     const std::string number = std::to_string(index);
     ::execl("/proc/self/exe", program, number.c_str(), nullptr);
     ::_exit(99);

@@ -323,6 +323,10 @@ class TwoNodes final : public gimlet::pgas::Group {
     }
     return {};
   }
+  gimlet::pgas::Carrier* carrier(gimlet::Status& why_not) override {
+    why_not = gimlet::fail(Code::kUnreachable, "no network leads there");
+    return nullptr;
+  }
   int dead_rank() const override { return -1; }
   [[noreturn]] void abort(int status, const std::string& why) override {
     ranks_->abort(status, why);
@@ -341,7 +345,8 @@ bool is_right_on_two_nodes(Communicator& comm) {
   expect(comm.lsa_size() == 1);
   std::string why;
   expect(!comm.reaches(GIN_CONNECTION_FULL, &why));
-  expect(why == "rank " + std::to_string(peer) + ": it lives on another node");
+  expect(why ==
+         "rank " + std::to_string(peer) + ": it lives on another node; no network leads there");
   const char* path = nullptr;
   expect(comm.path_name(peer, path).ok() && path == std::string("none"));
   expect(comm.path_name(comm.rank(), path).ok() && path == std::string("direct"));

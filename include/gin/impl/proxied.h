@@ -28,8 +28,8 @@ GIN_DEVICE_INLINE bool is_place(ginDevComm const& comm, ginOperation operation, 
     return false;
   }
   if (offset > kOffsetMask || bytes > kOffsetMask - offset) {
-    fault_of(comm, operation, ginFaultRange, world, static_cast<int64_t>(offset), bytes,
-             kOffsetMask);
+    fault_of(comm, operation, ginFaultOffset, world, static_cast<int64_t>(offset), bytes,
+             kOffsetMask + 1);
     return false;
   }
   return true;

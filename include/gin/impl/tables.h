@@ -34,7 +34,8 @@ struct ginWindowEntry {
   uint32_t lsaSlot; /* slot of that member */
   uint32_t flags;
   uint32_t live; /* GIN_WINDOW_LIVE while registered */
-  const uint16_t* segments; /* by world rank: what a transport calls the rank's part; for the host */
+  const uint16_t*
+      segments; /* by world rank: what a transport calls the rank's part; for the host */
   uint64_t reserved;
 };
 
@@ -84,7 +85,8 @@ typedef enum ginFaultReason {
   ginFaultSignal,      /* value: index, allowed: signals of a context */
   ginFaultCounter,     /* value: index, allowed: counters of a context */
   ginFaultContext,     /* value: index, allowed: contexts */
-  ginFaultBarrier      /* value: index, allowed: barriers of the handle */
+  ginFaultBarrier,     /* value: index, allowed: barriers of the handle */
+  ginFaultOffset       /* value: offset that a slot of the ring can't hold, allowed: those below */
 } ginFaultReason;
 
 struct ginFault {
