@@ -105,7 +105,8 @@ Status query(ginComm_t comm, ginCommProperties_t* properties) {
                 "the properties were not set up with GIN_COMM_PROPERTIES_INITIALIZER");
   }
   const auto type = [&](ginConnectionType_t connection) {
-    return communicator->reaches(connection, nullptr) ? GIN_TYPE_GDAKI : GIN_TYPE_NONE;
+    if (!communicator->reaches(connection, nullptr)) return GIN_TYPE_NONE;
+    return communicator->needs_proxy(connection) ? GIN_TYPE_PROXY : GIN_TYPE_GDAKI;
   };
   properties->rank = communicator->rank();
   properties->nRanks = communicator->size();

@@ -177,6 +177,11 @@ bool Communicator::reaches(ginConnectionType_t connection, std::string* why_not)
   return true;
 }
 
+bool Communicator::needs_proxy(ginConnectionType_t connection) const {
+  return std::ranges::any_of(connected_ranks(connection),
+                             [this](int r) { return path_to(r, nullptr) == &proxy_; });
+}
+
 Status Communicator::path_name(int rank, const char*& name) const {
   if (rank < 0 || rank >= size()) {
     return fail(Code::kInvalidArgument, "{} {}; allowed are 0 to {}", rank_word(), rank,

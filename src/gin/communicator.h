@@ -58,6 +58,8 @@ class Communicator {
   ginTeam_t rail_team() const { return {size() / lsa_size_, rank() / lsa_size_, lsa_size_}; }
   /// True when device code reaches all ranks of `connection`. Otherwise `why_not` says which not.
   bool reaches(ginConnectionType_t connection, std::string* why_not) const;
+  /// True when device code reaches some of the ranks of `connection` through a proxy.
+  bool needs_proxy(ginConnectionType_t connection) const;
 
   /// Name of the path that device code takes to a rank; "none" where there is none.
   Status path_name(int rank, const char*& name) const;
