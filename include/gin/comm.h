@@ -85,8 +85,8 @@ typedef struct ginCommProperties {
 /// Fills in `properties`, which GIN_COMM_PROPERTIES_INITIALIZER has set up.
 ginResult_t ginCommQueryProperties(ginComm_t comm, ginCommProperties_t* properties);
 
-/// How device code reaches a rank: "direct" (loads and stores), "proxy" (a thread and a network), or
-/// "none". The text is never freed.
+/// How device code reaches a rank: "direct" (loads and stores), "proxy" (a thread and a network),
+/// or "none". The text is never freed.
 ginResult_t ginCommGetPeerPath(ginComm_t comm, int worldRank, const char** path);
 
 /* ---- memory and windows ---- */
