@@ -98,6 +98,7 @@ Status Communicator::over_threads(int ranks, std::vector<std::unique_ptr<Communi
   for (auto& comm : out) {
     comm->lsa_size_ = lsa_team_size(runs, device::settings().lsa_team_size);
     comm->has_proxied_ = has_proxied;
+    if (has_proxied) GIMLET_TRY(comm->proxy_.open());
     GIMLET_TRY(comm->open());
   }
   return {};
@@ -137,16 +138,27 @@ Status Communicator::settle_reach() {
     has_proxied_ = has_proxied_ || view.wants_proxy != 0;
   }
   lsa_size_ = lsa_team_size(runs, device::settings().lsa_team_size);
+  return has_proxied_ ? settle_proxy() : Status();
+}
+
+/// The proxy path is there on all ranks or on none; a rank that it would be needed for is named
+/// when a device communicator needs it.
+Status Communicator::settle_proxy() {
+  const Status opened = proxy_.open();
+  std::vector<std::uint8_t> all;
+  GIMLET_TRY(gather(*group_, static_cast<std::uint8_t>(opened.ok() ? 1 : 0), all));
+  const auto lacking = std::ranges::find(all, 0);
+  if (lacking == all.end()) return {};
+  proxy_.close();
+  why_no_proxy_ =
+      opened.ok() ? fmt::format("{} {} has no transport for it", rank_word(), lacking - all.begin())
+                  : opened.message();
   return {};
 }
 
 Status Communicator::open() {
   for (int r = 0; r < size(); ++r) {
     slots_.push_back(direct_.reaches(r, nullptr) ? slot_count_++ : GIN_NO_SLOT);
-  }
-  // A rank that the proxy can't reach is named when a device communicator needs it.
-  if (has_proxied_) {
-    if (const Status status = proxy_.open(); !status.ok()) why_no_proxy_ = status.message();
   }
   return windows_.open();
 }
@@ -215,8 +227,12 @@ Status Communicator::register_window(void* buffer, std::size_t bytes, int flags,
   window.memory = piece.memory;
   window.user_pointer = buffer;
   Status mapped = direct_.map(piece.memory.get(), window.mapping);
-  if (mapped.ok() && proxy_.carrier() != nullptr)
-    mapped = proxy_.offer(static_cast<std::byte*>(buffer), bytes, window.segments);
+  if (proxy_.carrier() != nullptr) {
+    // Also where mapping failed: the others do it too.
+    const std::size_t offered = mapped.ok() ? bytes : 0;
+    Status made = proxy_.offer(static_cast<std::byte*>(buffer), offered, window.segments);
+    if (mapped.ok()) mapped = std::move(made);
+  }
   GIMLET_TRY(agree(std::move(mapped), "map the parts of a window"));
 
   std::vector<ginPeerMemory> by_rank(parts.size());
@@ -336,8 +352,10 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
   auto device_comm = std::make_unique<DeviceComm>();
   device_comm->memory = memory;
   Status ready = direct_.map(memory.get(), window.mapping);
-  if (ready.ok() && proxy_.carrier() != nullptr && layout.uses_gin) {
-    ready = proxy_.offer(memory->base(), layout.bytes, window.segments);
+  if (proxy_.carrier() != nullptr && layout.uses_gin) {
+    const std::size_t offered = ready.ok() ? layout.bytes : 0;
+    Status made = proxy_.offer(memory->base(), offered, window.segments);
+    if (ready.ok()) ready = std::move(made);
     if (ready.ok()) {
       ready =
           open_proxy(layout, static_cast<std::uint32_t>(requirements->ginQueueDepth), *device_comm);
@@ -390,7 +408,9 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   setup.ranks = size();
   setup.is_proxied.resize(static_cast<std::size_t>(size()));
   for (const int r : connected_ranks(layout.connection)) {
-    setup.is_proxied[static_cast<std::size_t>(r)] = path_to(r, nullptr) == &proxy_;
+    const bool is_proxied = path_to(r, nullptr) == &proxy_;
+    setup.is_proxied[static_cast<std::size_t>(r)] = is_proxied;
+    setup.has_direct = setup.has_direct || !is_proxied;
   }
   setup.windows = windows_.entries();
   setup.signals_pitch = layout.signals_pitch;
@@ -462,6 +482,7 @@ void Communicator::forget(std::unique_ptr<DeviceComm> device_comm) {
   log::warning(
       "{}requests of a device communicator are still open after {} s; their memory is kept",
       sentence_prefix(), patience);
+  device_comm->proxy->detach();
   static_cast<void>(device_comm.release());
 }
 

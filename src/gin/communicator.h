@@ -93,6 +93,7 @@ class Communicator {
   Communicator(std::unique_ptr<pgas::Group> group, Members members);
   Status open();
   Status settle_reach();
+  Status settle_proxy();
   bool wants_proxy() const;
   const Path* path_to(int rank, std::string* why_not) const;
   Status agree(Status mine, const char* what);

@@ -259,9 +259,9 @@ void one_missing(Kernel kernel, int waiter, int thread, const std::string& repor
   ginResult_t errors[2] = {};
   const std::string text = run_on_two(kernel, errors);
   const std::string who = "gimlet: rank " + std::to_string(waiter) + ": kernel ";
-  // Reports at 0.3 s and 0.6 s, the end after 0.8 s.
+  // Reports at 0.3 s and 0.6 s, the end after 0.8 s; all later when the machine is busy.
   EXPECT(text.find(who) == 0, "%s", text.c_str());
-  const std::string where = " block 0 thread " + std::to_string(thread) + " has waited 0.";
+  const std::string where = " block 0 thread " + std::to_string(thread) + " has waited ";
   EXPECT(text.find(where) != std::string::npos, "%s", text.c_str());
   EXPECT(count_lines(text, report) >= 2, "%s: %s", report.c_str(), text.c_str());
   EXPECT(count_lines(text, "GIN_WAIT_TIMEOUT ends all waits") == 1, "%s", text.c_str());

@@ -75,7 +75,7 @@ int main(int, char** argv) {
   }
   if (me == 1) {
     expect(text, "gimlet: PE 1: kernel ");
-    expect(text, "stuck block 3 thread 0 has waited 0.");
+    expect(text, "stuck block 3 thread 0 has waited ");
     expect(text, " s for signal 5 of context 0: value 3, awaited at least 4");
     expect(text, "GIN_WAIT_TIMEOUT ends all waits");
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "device/clock.h"
 #include "device/cores.h"
@@ -20,6 +21,8 @@ constexpr int kBatch = 64;
 constexpr std::uint64_t kSpinNs = 200'000;
 // While something can only be tried again, and where the system has no barrier for all threads.
 constexpr std::uint64_t kNapNs = 1'000'000;
+// Where a peer may set the error word by a store, which rings no bell.
+constexpr std::uint64_t kWatchNs = 100'000'000;
 
 /// What a failed rank tells its peers.
 struct ErrorNote {
@@ -87,12 +90,18 @@ Status Proxy::open(Setup setup, std::unique_ptr<RingMemory> memory, std::unique_
     carrier.remove_segment(made->address_.signals);
     return status;
   }
+  made->is_attached_ = true;
   out = std::move(made);
   return {};
 }
 
 Proxy::~Proxy() {
   stop(0);
+  detach();
+}
+
+void Proxy::detach() {
+  if (!std::exchange(is_attached_, false)) return;
   setup_.carrier->remove_listener(address_.listener);
   setup_.carrier->remove_segment(address_.signals);
 }
@@ -472,7 +481,8 @@ void Proxy::rest() {
   const bool tries_again = !queues_.empty() || !untold_.empty() ||
                            (stopping_.load(std::memory_order_relaxed) && open_count_ != 0);
   const bool failed_unseen = has_failed() && !telling_;
-  if (!has_work() && !failed_unseen) bell_.sleep(seen, ordered && !tries_again ? 0 : kNapNs);
+  const std::uint64_t longest = setup_.has_direct && !telling_ ? kWatchNs : 0;
+  if (!has_work() && !failed_unseen) bell_.sleep(seen, ordered && !tries_again ? longest : kNapNs);
   parked.store(0, std::memory_order_relaxed);
 }
 

@@ -70,6 +70,7 @@ class Proxy {
     int rank = 0;
     int ranks = 1;
     std::vector<bool> is_proxied;  // by rank
+    bool has_direct = false;       // some connected rank is not: it may set the error word itself
     const ginWindowEntry* windows = nullptr;
     std::uint64_t signals_pitch = 0;
     std::uint64_t counters_pitch = 0;
@@ -91,6 +92,8 @@ class Proxy {
   /// Ends the thread when all requests are complete. False: some are still open after `seconds`,
   /// and refer to this object and to memory of windows.
   bool stop(double seconds);
+  /// After a stop() that returned false: peers can't raise signals or send notes any more.
+  void detach();
   /// The thread shall look again. From any thread.
   void wake() { bell_.ring(); }
 
@@ -124,6 +127,7 @@ class Proxy {
   const Setup setup_;
   const std::unique_ptr<RingMemory> memory_;
   Address address_;
+  bool is_attached_ = false;
   std::vector<Address> peers_;
 
   // Of the thread.

@@ -33,7 +33,7 @@ class ProxyPath final : public Path {
 
   explicit ProxyPath(pgas::Group& group) : group_(group) {}
 
-  /// Starts the transport. Without it the path reaches nobody.
+  /// Starts the transport. Without it, and after close(), the path reaches nobody.
   Status open();
   pgas::Carrier* carrier() const { return carrier_; }
 
@@ -42,7 +42,7 @@ class ProxyPath final : public Path {
   Status connect(std::span<const int> ranks) override;
   Status register_memory(const device::Memory* mine, std::unique_ptr<Registration>& out) override;
   bool progress() override { return carrier_ != nullptr && carrier_->progress(); }
-  void close() override {}
+  void close() override { carrier_ = nullptr; }
 
   /// register_memory() for a part of a piece of memory, and for those who need the numbers.
   /// Collective.
