@@ -406,12 +406,7 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   setup.carrier = proxy_.carrier();
   setup.rank = rank();
   setup.ranks = size();
-  setup.is_proxied.resize(static_cast<std::size_t>(size()));
-  for (const int r : connected_ranks(layout.connection)) {
-    const bool is_proxied = path_to(r, nullptr) == &proxy_;
-    setup.is_proxied[static_cast<std::size_t>(r)] = is_proxied;
-    setup.has_direct = setup.has_direct || !is_proxied;
-  }
+  setup.connected = connected_ranks(layout.connection);
   setup.windows = windows_.entries();
   setup.signals_pitch = layout.signals_pitch;
   setup.counters_pitch = layout.counters_pitch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// launch: np=2 mpirun=no args=4
+// launch: np=3 path=auto,proxy,mixed mpirun=no args=3
 //
 // idle_kernels [SECONDS]: a job that sleeps uses no processor while a device communicator is alive
 // whose kernel has run: at most 0.1 % of a core in each PE, all its threads together. idle is the

@@ -21,8 +21,6 @@ constexpr int kBatch = 64;
 constexpr std::uint64_t kSpinNs = 200'000;
 // While something can only be tried again, and where the system has no barrier for all threads.
 constexpr std::uint64_t kNapNs = 1'000'000;
-// Where a peer may set the error word by a store, which rings no bell.
-constexpr std::uint64_t kWatchNs = 100'000'000;
 
 /// What a failed rank tells its peers.
 struct ErrorNote {
@@ -394,14 +392,13 @@ bool Proxy::has_failed() const {
   return std::atomic_ref(setup_.error->state).load(std::memory_order_acquire) != ginErrorFine;
 }
 
-/// Once the own word is set, every peer's shall be. False: nothing could be told just now.
+/// Once the own word is set, every peer's shall be. Direct ones have it by a store already, but
+/// their proxies hear of it only here. False: nothing could be told just now.
 bool Proxy::tell_peers() {
   if (!telling_) {
     telling_ = true;
-    for (int rank = 0; rank < setup_.ranks; ++rank) {
-      if (rank != setup_.rank && setup_.is_proxied[static_cast<std::size_t>(rank)])
-        untold_.push_back(rank);
-    }
+    untold_ = setup_.connected;
+    std::erase(untold_, setup_.rank);
   }
   if (untold_.empty() ||
       std::atomic_ref(setup_.error->state).load(std::memory_order_acquire) != ginErrorSet)
@@ -481,8 +478,7 @@ void Proxy::rest() {
   const bool tries_again = !queues_.empty() || !untold_.empty() ||
                            (stopping_.load(std::memory_order_relaxed) && open_count_ != 0);
   const bool failed_unseen = has_failed() && !telling_;
-  const std::uint64_t longest = setup_.has_direct && !telling_ ? kWatchNs : 0;
-  if (!has_work() && !failed_unseen) bell_.sleep(seen, ordered && !tries_again ? longest : kNapNs);
+  if (!has_work() && !failed_unseen) bell_.sleep(seen, ordered && !tries_again ? 0 : kNapNs);
   parked.store(0, std::memory_order_relaxed);
 }
 

@@ -69,8 +69,7 @@ class Proxy {
     pgas::Carrier* carrier = nullptr;
     int rank = 0;
     int ranks = 1;
-    std::vector<bool> is_proxied;  // by rank
-    bool has_direct = false;       // some connected rank is not: it may set the error word itself
+    std::vector<int> connected;  // ranks, by whatever path
     const ginWindowEntry* windows = nullptr;
     std::uint64_t signals_pitch = 0;
     std::uint64_t counters_pitch = 0;
