@@ -4,6 +4,7 @@ EXTRA_DIST += %D%/list-functions %D%/make-pages %D%/pages.list %D%/extract-examp
 dist_man1_MANS += %D%/man1/oshcc.1 %D%/man1/oshrun.1
 dist_man3_MANS += \
 	%D%/man3/gin_action.3 \
+	%D%/man3/gin_atomic.3 \
 	%D%/man3/gin_barrier.3 \
 	%D%/man3/gin_comm.3 \
 	%D%/man3/gin_context.3 \

@@ -74,6 +74,18 @@ struct CounterInc {
   ginCounter_t counter;
 };
 
+/// What an atomic operation does to a word. The values are those that travel between ranks.
+enum class AtomicOp : uint8_t {
+  Fetch = 0,
+  Set = 1,
+  Swap = 2,
+  CompareSwap = 3,
+  Add = 4,
+  And = 5,
+  Or = 6,
+  Xor = 7
+};
+
 /// Lends 64 bytes of block-shared memory to an operation.
 struct DescriptorSmem {
   ginDescriptorSmem* descriptor;

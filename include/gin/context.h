@@ -94,6 +94,19 @@ class Context {
                                 thread_scope requiredRelease = thread_scope_device,
                                 uint32_t optFlags = ginOptFlagsDefault) const;
 
+  /// Changes one word of the peer's window in one step: an integer of 4 or 8 bytes, aligned to its
+  /// size. Excludes other atomic operations on the word, also OpenSHMEM's. To strong signals and
+  /// fences it is a put; by itself it orders nothing. Not in NCCL; since 0.1.0.
+  template <class T, class Coop = CoopThread>
+  GIN_DEVICE_INLINE void atomic(AtomicOp op, ginTeam_t team, int peer, ginWindow_t window,
+                                size_t offset, T operand, Coop coop = Coop{}) const;
+
+  /// The same by one thread, which gets the word's old value and waits for it. `compare` is for
+  /// CompareSwap. 0 when the communicator has failed.
+  template <class T>
+  GIN_DEVICE_INLINE T atomicFetch(AtomicOp op, ginTeam_t team, int peer, ginWindow_t window,
+                                  size_t offset, T operand = T{}, T compare = T{}) const;
+
   /// Waits until the sources of all earlier operations of this context may be changed and all
   /// earlier gets are here. Says nothing of arrival at the peers.
   template <class Coop, class DescriptorSmem = None>

@@ -67,6 +67,8 @@ const char* operation_name(std::uint32_t operation) {
       return "context";
     case ginOpPointer:
       return "pointer";
+    case ginOpAtomic:
+      return "atomic";
     case ginOpPost:
       return "post";
     case ginOpAbort:
@@ -86,6 +88,10 @@ std::string awaited_object(const Communicator& comm, const ginWait& wait) {
   }
   if (wait.operation == ginOpPost) {
     return fmt::format("room in the ring of context {}", wait.context);
+  }
+  if (wait.operation == ginOpAtomic) {
+    return fmt::format("the old value of a word of {} {}, context {}", comm.rank_word(), wait.peer,
+                       wait.context);
   }
   if (wait.operation == ginOpFlush) {
     const std::string peer =
@@ -116,8 +122,9 @@ std::string fault_sentence(const Communicator& comm, const ginFault& fault) {
           operation_name(fault.operation), fault.bytes, static_cast<std::uint64_t>(fault.value),
           comm.rank_word(), fault.peer, fault.allowed);
     case ginFaultAlignment:
-      return fmt::format("{}: offset {} of a signal is not a multiple of 8 bytes", operation,
-                         fault.value);
+      return fmt::format("{}: offset {} of a {} is not a multiple of {} bytes", operation,
+                         fault.value, fault.operation == ginOpAtomic ? "word" : "signal",
+                         fault.bytes);
     case ginFaultSignal:
       return fmt::format("{}: signal {}; a context has {}, from 0", operation, fault.value,
                          fault.allowed);

@@ -47,6 +47,8 @@ enum Mistake {
   kBadBarrier,
   kGetPastEnd,
   kValuePastEnd,
+  kAtomicPastEnd,
+  kAtomicMisaligned,
   kMistakes
 };
 
@@ -106,6 +108,12 @@ __global__ void blunder(Ring ring, int bad, uint64_t* turns) {
     case kValuePastEnd:
       gin.putValue(world, 1, ring.dest, 4092, uint64_t{1});
       break;
+    case kAtomicPastEnd:
+      gin.atomic(gin::AtomicOp::Add, world, 1, ring.dest, 4096, 1);
+      break;
+    case kAtomicMisaligned:
+      gin.atomicFetch(gin::AtomicOp::Add, world, 1, ring.dest, 12, uint64_t{1});
+      break;
   }
   // Waits and operations do nothing any more.
   gin.waitSignal(block, 0, 1000);
@@ -147,6 +155,10 @@ const char* expected_sentence(int bad) {
              "bytes";
     case kValuePastEnd:
       return "putValue: 8 bytes at offset 4092 are not all in the window of rank 1, which has 4096";
+    case kAtomicPastEnd:
+      return "atomic: 4 bytes at offset 4096 are not all in the window of rank 1, which has 4096";
+    case kAtomicMisaligned:
+      return "atomic to rank 1: offset 12 of a word is not a multiple of 8 bytes";
     default:
       return "";
   }
@@ -197,7 +209,7 @@ std::string run_on_two(Kernel kernel, ginResult_t* errors, Args... args) {
 
 /// Found by the rank whose memory it is; which thread made it, nobody knows by then.
 bool is_found_by_target(int bad) {
-  return bad == kPastEnd || bad == kGetPastEnd || bad == kValuePastEnd;
+  return bad == kPastEnd || bad == kGetPastEnd || bad == kValuePastEnd || bad == kAtomicPastEnd;
 }
 
 std::string expected_start(int bad, bool proxied) {

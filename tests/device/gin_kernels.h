@@ -335,6 +335,37 @@ __global__ void lsa_stores(Ring ring, int* wrong) {
   barrier.sync(block, gin::memory_order_acq_rel, gin::FenceLevel::None);
 }
 
+/// Every thread of every rank changes words of rank 0's destination window; `old` gets what each
+/// thread of this rank saw when it added to the first word.
+template <class T>
+__global__ void change_words(Ring ring, T* old, T* swapped) {
+  const gin::Context gin(ring.comm, ring.context);
+  const ginTeam_t world = world_of(ring);
+  const ginWindow_t words = ring.dest;
+  const T bit = static_cast<T>(T(1) << (threadIdx.x % (8 * sizeof(T) - 1)));
+  old[threadIdx.x] = gin.atomicFetch(gin::AtomicOp::Add, world, 0, words, 0, T(1));
+  gin.atomic(gin::AtomicOp::Add, world, 0, words, sizeof(T), T(3));
+  gin.atomic(gin::AtomicOp::Or, world, 0, words, 2 * sizeof(T), bit);
+  gin.atomic(gin::AtomicOp::And, world, 0, words, 3 * sizeof(T), static_cast<T>(~bit));
+  gin.atomic(gin::AtomicOp::Xor, world, 0, words, 4 * sizeof(T), bit);
+  // Adds one by compare-and-swap.
+  T seen = gin.atomicFetch(gin::AtomicOp::Fetch, world, 0, words, 5 * sizeof(T), T(0));
+  for (;;) {
+    const T expected = seen;
+    seen = gin.atomicFetch(gin::AtomicOp::CompareSwap, world, 0, words, 5 * sizeof(T),
+                           static_cast<T>(expected + 1), expected);
+    if (seen == expected) break;
+  }
+  // A chain: each thread leaves its own mark and gets that of another, or 0.
+  const T mark = static_cast<T>(ring.comm.rank * static_cast<int>(blockDim.x) +
+                                static_cast<int>(threadIdx.x) + 1);
+  swapped[threadIdx.x] = gin.atomicFetch(gin::AtomicOp::Swap, world, 0, words, 6 * sizeof(T), mark);
+  gin.atomic(gin::AtomicOp::Set, world, 0, words, 7 * sizeof(T), T(77));
+  gin.flush(gin::CoopThread{});
+  gin::BarrierSession<gin::CoopCta> barrier(gin::CoopCta{}, gin, ginTeamTagWorld{}, 0);
+  barrier.sync(gin::CoopCta{}, gin::memory_order_acq_rel);
+}
+
 }  // namespace gin_test
 
 #endif

@@ -46,6 +46,7 @@ class Suite {
     strong_signals();
     values();
     gets();
+    atomics();
     counters();
     shadow_words();
     barriers();
@@ -231,6 +232,48 @@ class Suite {
     one_get<gin::CoopWarp>(0, 1001, false);
     one_get<gin::CoopCta>(3, 70001, true);
     one_get<gin::CoopCta>(0, 0, false);
+  }
+
+  /// What all ranks did to the words of rank 0; sums are gathered in the last words of its window.
+  template <class T>
+  void atomics_of(const char* what) {
+    std::memset(dest_.bytes(), 0, dest_.size());
+    T* const words = reinterpret_cast<T*>(dest_.bytes());
+    words[3] = static_cast<T>(~T(0));
+    words[8] = 55;
+    rank_.barrier();
+    std::vector<T> old(kThreads), swapped(kThreads);
+    run_kernel(change_words<T>, 1, kThreads, ring_, old.data(), swapped.data());
+    rank_.barrier();
+    const auto all = static_cast<T>(rank_.ranks * static_cast<int>(kThreads));
+    // What this rank's threads saw must be different values below `all`; sums over ranks are
+    // checked by way of the words themselves.
+    std::vector<bool> seen(static_cast<std::size_t>(all), false);
+    for (const T value : old) {
+      const bool fresh = value < all && !seen[static_cast<std::size_t>(value)];
+      EXPECT(fresh, "%s: %lld was fetched", what, static_cast<long long>(value));
+      if (fresh) seen[static_cast<std::size_t>(value)] = true;
+    }
+    for (const T value : swapped) EXPECT(value <= all, "%s: a strange mark", what);
+    if (rank_.rank != 0) return rank_.barrier();
+    T bits = 0, odd = 0;
+    for (unsigned t = 0; t < kThreads; ++t) {
+      const T bit = static_cast<T>(T(1) << (t % (8 * sizeof(T) - 1)));
+      bits = static_cast<T>(bits | bit);
+      odd = static_cast<T>(odd ^ bit);
+    }
+    if (rank_.ranks % 2 == 0) odd = 0;
+    EXPECT(words[0] == all && words[1] == static_cast<T>(3 * all), "%s: sums", what);
+    EXPECT(words[2] == bits && words[3] == static_cast<T>(~bits) && words[4] == odd, "%s: bits",
+           what);
+    EXPECT(words[5] == all, "%s: compare and swap lost %lld", what,
+           static_cast<long long>(all - words[5]));
+    EXPECT(words[6] != 0 && words[6] <= all && words[7] == 77 && words[8] == 55, "%s: swaps", what);
+    rank_.barrier();
+  }
+  void atomics() {
+    atomics_of<std::int32_t>("int");
+    atomics_of<std::uint64_t>("unsigned long");
   }
 
   void counters() {

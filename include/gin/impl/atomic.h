@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "gin/action.h"
 #include "gin/platform.h"
 
 /// Words that ranks share, all at system scope. Orders are chosen at compile time in each branch,
@@ -79,9 +80,10 @@ GIN_DEVICE_INLINE void store_release(T* word, T value) {
   SystemRef<T>(*word).store(value, memory_order_release);
 }
 
-GIN_DEVICE_INLINE bool replace(uint32_t* word, uint32_t expected, uint32_t desired) {
-  return SystemRef<uint32_t>(*word).compare_exchange_strong(expected, desired, memory_order_relaxed,
-                                                            memory_order_relaxed);
+template <class T>
+GIN_DEVICE_INLINE bool replace(T* word, T expected, T desired) {
+  return SystemRef<T>(*word).compare_exchange_strong(expected, desired, memory_order_acquire,
+                                                     memory_order_relaxed);
 }
 
 #else
@@ -114,12 +116,60 @@ GIN_DEVICE_INLINE void store_release(T* word, T value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-GIN_DEVICE_INLINE bool replace(uint32_t* word, uint32_t expected, uint32_t desired) {
-  return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_RELAXED,
+// Acquire: who takes a word over sees what its last holder did.
+template <class T>
+GIN_DEVICE_INLINE bool replace(T* word, T expected, T desired) {
+  return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED);
 }
 
 #endif
+
+/// The operations of AtomicOp, relaxed: the word's old value.
+template <class Word>
+GIN_DEVICE_INLINE Word update(Word* word, AtomicOp op, Word operand, Word compare) {
+#ifdef __CUDACC__
+  SystemRef<Word> ref(*word);
+  switch (op) {
+    case AtomicOp::Fetch:
+      return ref.load(memory_order_relaxed);
+    case AtomicOp::Set:
+    case AtomicOp::Swap:
+      return ref.exchange(operand, memory_order_relaxed);
+    case AtomicOp::CompareSwap:
+      ref.compare_exchange_strong(compare, operand, memory_order_relaxed, memory_order_relaxed);
+      return compare;
+    case AtomicOp::Add:
+      return ref.fetch_add(operand, memory_order_relaxed);
+    case AtomicOp::And:
+      return ref.fetch_and(operand, memory_order_relaxed);
+    case AtomicOp::Or:
+      return ref.fetch_or(operand, memory_order_relaxed);
+    default:
+      return ref.fetch_xor(operand, memory_order_relaxed);
+  }
+#else
+  switch (op) {
+    case AtomicOp::Fetch:
+      return __atomic_load_n(word, __ATOMIC_RELAXED);
+    case AtomicOp::Set:
+    case AtomicOp::Swap:
+      return __atomic_exchange_n(word, operand, __ATOMIC_RELAXED);
+    case AtomicOp::CompareSwap:
+      __atomic_compare_exchange_n(word, &compare, operand, false, __ATOMIC_RELAXED,
+                                  __ATOMIC_RELAXED);
+      return compare;
+    case AtomicOp::Add:
+      return __atomic_fetch_add(word, operand, __ATOMIC_RELAXED);
+    case AtomicOp::And:
+      return __atomic_fetch_and(word, operand, __ATOMIC_RELAXED);
+    case AtomicOp::Or:
+      return __atomic_fetch_or(word, operand, __ATOMIC_RELAXED);
+    default:
+      return __atomic_fetch_xor(word, operand, __ATOMIC_RELAXED);
+  }
+#endif
+}
 
 /// One store of the bytes at `value`, to an address that is aligned for Word.
 template <class Word>

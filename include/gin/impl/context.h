@@ -9,6 +9,19 @@
 namespace gin {
 namespace impl {
 
+template <size_t Bytes>
+struct SizedWordOf;
+template <>
+struct SizedWordOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct SizedWordOf<8> {
+  using type = uint64_t;
+};
+template <size_t Bytes>
+using SizedWord = typename SizedWordOf<Bytes>::type;
+
 /// One put, whole: the lane's context, the peer, the two ends, and what follows the data.
 struct PutRequest {
   uint32_t context;
@@ -206,6 +219,70 @@ GIN_DEVICE_INLINE void Context::signal(ginTeam_t team, int peer, RemoteAction ac
     }
   }
   coop.sync();
+}
+
+namespace impl {
+
+/// The unsigned word that carries a T.
+template <class T>
+struct WordOf {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomic operations take words of 4 or 8 bytes");
+  static_assert(T(1) / T(2) == T(0), "atomic operations take integers");
+  using type = SizedWord<sizeof(T)>;
+};
+
+template <class Word>
+GIN_DEVICE_INLINE Word* resolve_atomic(ginDevComm const& comm, int world, ginWindow_t window,
+                                       uint64_t offset) {
+  char* address = resolve(comm, ginOpAtomic, world, window, offset, sizeof(Word));
+  if (address == nullptr || offset % sizeof(Word) == 0) return reinterpret_cast<Word*>(address);
+  fault_of(comm, ginOpAtomic, ginFaultAlignment, world, static_cast<int64_t>(offset), sizeof(Word),
+           0);
+  return nullptr;
+}
+
+}  // namespace impl
+
+template <class T, class Coop>
+GIN_DEVICE_INLINE void Context::atomic(AtomicOp op, ginTeam_t team, int peer, ginWindow_t window,
+                                       size_t offset, T operand, Coop coop) const {
+  using Word = typename impl::WordOf<T>::type;
+  coop.sync();
+  const int world = impl::world_rank(comm, ginOpAtomic, team, peer);
+  if (coop.thread_rank() == 0 && world >= 0 && !impl::has_failed(comm)) {
+    const Word word = static_cast<Word>(operand);
+    if (impl::is_direct(comm, world)) {
+      Word* place = impl::resolve_atomic<Word>(comm, world, window, offset);
+      if (place != nullptr) impl::update(place, op, word, Word{0});
+    } else {
+      impl::RingRequest request = {};
+      if (impl::make_atomic(comm, op, world, window, offset, sizeof(T), word, 0, request)) {
+        impl::post(comm, contextId, resourceSharingMode, request);
+      }
+    }
+  }
+  coop.sync();
+}
+
+template <class T>
+GIN_DEVICE_INLINE T Context::atomicFetch(AtomicOp op, ginTeam_t team, int peer, ginWindow_t window,
+                                         size_t offset, T operand, T compare) const {
+  using Word = typename impl::WordOf<T>::type;
+  const int world = impl::world_rank(comm, ginOpAtomic, team, peer);
+  if (world < 0 || impl::has_failed(comm)) return T{};
+  const Word word = static_cast<Word>(operand);
+  if (impl::is_direct(comm, world)) {
+    Word* place = impl::resolve_atomic<Word>(comm, world, window, offset);
+    if (place == nullptr) return T{};
+    return static_cast<T>(impl::update(place, op, word, static_cast<Word>(compare)));
+  }
+  impl::RingRequest request = {};
+  if (!impl::make_atomic(comm, op, world, window, offset, sizeof(T), word,
+                         static_cast<Word>(compare), request)) {
+    return T{};
+  }
+  const uint64_t old = impl::fetch_proxied(comm, contextId, resourceSharingMode, world, request);
+  return static_cast<T>(static_cast<Word>(old));
 }
 
 // Nothing is ever outstanding on the direct path. The acquire load takes what other threads

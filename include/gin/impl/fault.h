@@ -23,7 +23,7 @@ GIN_DEVICE_INLINE bool has_failed(ginDevComm const& comm) {
 
 GIN_DEVICE_INLINE void set_error(struct ginErrorWord* word, int code, int rank,
                                  struct ginFault const& fault) {
-  if (!replace(&word->state, ginErrorFine, ginErrorWriting)) return;
+  if (!replace(&word->state, uint32_t{ginErrorFine}, uint32_t{ginErrorWriting})) return;
   word->code = code;
   word->rank = rank;
   word->peer = fault.peer;

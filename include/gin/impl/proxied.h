@@ -147,6 +147,59 @@ GIN_DEVICE_INLINE void post_signal(ginDevComm const& comm, ginOperation operatio
   if (add_signal(comm, operation, world, signal, request)) post(comm, context, sharing, request);
 }
 
+/// The slot of an atomic operation, or false after a report.
+GIN_DEVICE_INLINE bool make_atomic(ginDevComm const& comm, AtomicOp op, int world,
+                                   ginWindow_t window, uint64_t offset, uint32_t width,
+                                   uint64_t operand, uint64_t compare, RingRequest& request) {
+  if (!is_place(comm, ginOpAtomic, world, window, offset, width)) return false;
+  if (offset % width != 0) {
+    fault_of(comm, ginOpAtomic, ginFaultAlignment, world, static_cast<int64_t>(offset), width, 0);
+    return false;
+  }
+  request.operation = static_cast<uint8_t>(ginRingAtomic + static_cast<int>(op));
+  request.peer = static_cast<uint32_t>(world);
+  request.to_offset = offset;
+  request.to_window = window_number(comm, window);
+  request.length = width;
+  request.value = operand;
+  request.operand = compare;
+  return true;
+}
+
+/// Takes a free result. False: the communicator has failed.
+GIN_DEVICE_INLINE bool take_result(ginDevComm const& comm, uint32_t context, uint32_t& result) {
+  struct ginRing& ring = comm.rings[context];
+  ginWait wait = wait_on(comm, ginOpPost, context, &ring.next_result, 0, 0);
+  for (;;) {
+    const uint64_t turn = fetch_add(&ring.next_result, 1);
+    result = static_cast<uint32_t>(turn % GIN_RING_RESULTS);
+    if (replace(&ring.results[result].state, uint64_t{ginResultFree}, uint64_t{ginResultTaken})) {
+      return true;
+    }
+    if (has_failed(comm)) return false;
+    if (turn % GIN_RING_RESULTS == 0) wait_step(wait, turn);
+  }
+}
+
+/// The old value of the word, once it is here; 0 when the communicator has failed.
+GIN_DEVICE_INLINE uint64_t fetch_proxied(ginDevComm const& comm, uint32_t context,
+                                         ginResourceSharingMode sharing, int world,
+                                         RingRequest& request) {
+  if (!take_result(comm, context, request.result)) return 0;
+  struct ginRingResult& result = comm.rings[context].results[request.result];
+  request.flags |= ginRingFetch;
+  if (!post(comm, context, sharing, request)) return 0;
+  ginWait wait = wait_on(comm, ginOpAtomic, context, &result.state, 0, ginResultHere);
+  wait.peer = world;
+  uint64_t seen;
+  // A result that nobody waits for any more stays taken: the proxy may still write it.
+  if (!wait_at_least(wait, 64, Order::kAcquire, seen)) return 0;
+  const uint64_t value = result.value;
+  // Taken by the next thread's exchange; the proxy writes only what that one posts.
+  store_release(&result.state, uint64_t{ginResultFree});
+  return value;
+}
+
 /// A request that completes when everything before it is visible at the peer, or at all peers.
 GIN_DEVICE_INLINE void post_drain(ginDevComm const& comm, uint32_t context,
                                   ginResourceSharingMode sharing, uint32_t peer) {

@@ -42,14 +42,17 @@ enum ginRingOperation {
   ginRingPut = 1,
   ginRingPutInline = 2, /* `length` bytes of the operand */
   ginRingGet = 3,
-  ginRingDrain = 4 /* complete when everything before it is visible at the peer, or at all */
+  ginRingDrain = 4,  /* complete when everything before it is visible at the peer, or at all */
+  ginRingAtomic = 16 /* + an AtomicOp: on the word of `length` bytes at the destination, with
+                        `value` as operand and the inline value to compare with */
 };
 
 enum ginRingFlags {
   ginRingIndexSignal = 1 << 0,
   ginRingVaSignal = 1 << 1,
   ginRingStrong = 1 << 2,
-  ginRingCounter = 1 << 3
+  ginRingCounter = 1 << 3,
+  ginRingFetch = 1 << 4 /* the old value goes to the result of that number */
 };
 
 struct ginRingSlot {
@@ -59,6 +62,15 @@ struct ginRingSlot {
   _Alignas(64)
 #endif
       uint64_t words[8];
+};
+
+/* Where the old value of a word arrives. A thread that wants one takes a free result and gives it
+ * back when it has read it; the proxy's release of `state` comes after the value. */
+#define GIN_RING_RESULTS 256u
+enum { ginResultFree = 0, ginResultTaken = 1, ginResultHere = 2 };
+struct ginRingResult {
+  uint64_t state;
+  uint64_t value;
 };
 
 /* What the proxy writes and device code reads. */
@@ -78,9 +90,11 @@ struct ginRing {
   struct ginRingSlot* slots;
   uint64_t depth; /* a power of two */
   struct ginRingProgress* progress;
-  uint64_t* oldest; /* by peer */
-  uint32_t* parked; /* not 0: the proxy sleeps, or is about to */
-  uint64_t unused2[3];
+  uint64_t* oldest;              /* by peer */
+  uint32_t* parked;              /* not 0: the proxy sleeps, or is about to */
+  struct ginRingResult* results; /* GIN_RING_RESULTS */
+  uint64_t next_result;          /* where the next thread looks for a free one first */
+  uint64_t unused2;
 };
 
 #ifdef __cplusplus

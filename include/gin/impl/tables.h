@@ -57,6 +57,7 @@ typedef enum ginOperation {
   ginOpContext,
   ginOpPointer,
   ginOpPost,
+  ginOpAtomic,
   ginOpAbort
 } ginOperation;
 
@@ -81,7 +82,7 @@ typedef enum ginFaultReason {
   ginFaultPeer,        /* value: rank in the team, allowed: ranks of the team */
   ginFaultUnconnected, /* value: world rank that no path of this DevComm reaches */
   ginFaultRange,       /* value: offset, bytes, allowed: bytes of the peer's window */
-  ginFaultAlignment,   /* value: offset of a VA signal */
+  ginFaultAlignment,   /* value: offset of a word of `bytes` bytes */
   ginFaultSignal,      /* value: index, allowed: signals of a context */
   ginFaultCounter,     /* value: index, allowed: counters of a context */
   ginFaultContext,     /* value: index, allowed: contexts */

@@ -12,10 +12,15 @@
 
 #include "device/clock.h"
 #include "device/cores.h"
+#include "gin/action.h"
 #include "gin/impl/exec.h"
 
 namespace gimlet::gin {
 namespace {
+
+static_assert(static_cast<int>(::gin::AtomicOp::CompareSwap) ==
+                  static_cast<int>(pgas::AmoOp::kCompareSwap) &&
+              static_cast<int>(::gin::AtomicOp::Xor) == static_cast<int>(pgas::AmoOp::kXor));
 
 constexpr int kBatch = 64;
 constexpr std::uint64_t kSpinNs = 200'000;
@@ -51,7 +56,7 @@ ginOperation operation_of(std::uint32_t ring_operation) {
     case ginRingDrain:
       return ginOpBarrier;
     default:
-      return ginOpPut;
+      return ring_operation >= ginRingAtomic ? ginOpAtomic : ginOpPut;
   }
 }
 
@@ -226,7 +231,30 @@ void Proxy::accept_drain(ProxiedContext& context, OpenRequest& open, const Reque
 }
 
 /// Fills in what the carrier needs. False: the request names what is not there any more.
+bool Proxy::translate_atomic(const Request& request, OpenRequest& open) {
+  const ginWindowEntry& window = setup_.windows[request.to_window];
+  if (window.live != GIN_WINDOW_LIVE) {
+    fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
+    return false;
+  }
+  pgas::CarriedRequest& carried = open.carried;
+  carried.kind = pgas::CarriedRequest::Kind::kAmo;
+  carried.op = static_cast<pgas::AmoOp>(request.operation - ginRingAtomic);
+  carried.rank = static_cast<int>(request.peer);
+  carried.segment = window.segments[request.peer];
+  carried.offset = request.to_offset;
+  carried.width = static_cast<std::uint8_t>(request.length);
+  carried.operand = request.value;
+  carried.compare = request.operand;
+  if ((request.flags & ginRingFetch) == 0) return true;
+  open.result = open.context->results + request.result;
+  open.result->value = 0;
+  carried.local = &open.result->value;
+  return true;
+}
+
 bool Proxy::translate(const Request& request, OpenRequest& open) {
+  if (request.operation >= ginRingAtomic) return translate_atomic(request, open);
   pgas::CarriedRequest& carried = open.carried;
   const bool is_get = request.operation == ginRingGet;
   const bool is_inline = request.operation == ginRingPutInline;
@@ -362,6 +390,11 @@ void Proxy::complete(OpenRequest& open) {
     // Release: the source may be written again.
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
+  if (open.result != nullptr) {
+    // Release: the value is there.
+    std::atomic_ref(open.result->state).store(ginResultHere, std::memory_order_release);
+    gin_exec_wake();
+  }
   OpenRequest* const whole = open.whole;
   if (whole == nullptr) context.open.remove(open);
   --open_count_;
@@ -431,9 +464,10 @@ void Proxy::hear_note(std::span<const std::byte> bytes) {
 void Proxy::hear_refusal(const pgas::Refusal& refusal) {
   ginFault fault{};
   fault.peer = refusal.rank;
-  fault.operation = refusal.kind == pgas::CarriedRequest::Kind::kGet ? ginOpGet
-                    : refusal.is_signal                              ? ginOpSignal
-                                                                     : ginOpPut;
+  fault.operation = refusal.kind == pgas::CarriedRequest::Kind::kGet   ? ginOpGet
+                    : refusal.kind == pgas::CarriedRequest::Kind::kAmo ? ginOpAtomic
+                    : refusal.is_signal                                ? ginOpSignal
+                                                                       : ginOpPut;
   fault.reason = refusal.size == 0 ? ginFaultWindow : ginFaultRange;
   fault.value = static_cast<std::int64_t>(refusal.offset);
   fault.bytes = refusal.bytes;

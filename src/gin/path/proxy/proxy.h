@@ -26,11 +26,12 @@ struct ProxiedContext {
   static constexpr std::uint32_t kMostQueued = 256;
 
   ProxiedContext(std::uint32_t number, ginRing& ring, std::size_t ranks)
-      : index(number), consumer(ring), oldest(ring.oldest), lanes(ranks) {}
+      : index(number), consumer(ring), oldest(ring.oldest), results(ring.results), lanes(ranks) {}
 
   const std::uint32_t index;
   RingConsumer consumer;
   std::uint64_t* oldest;  // by peer, for device code
+  ginRingResult* results;
   NumberedList<&OpenRequest::in_context> open;
   std::uint32_t queued = 0;
   std::uint64_t published_consumed = 0;
@@ -106,6 +107,7 @@ class Proxy {
   void accept(ProxiedContext& context, const Request& request);
   void accept_drain(ProxiedContext& context, OpenRequest& open, const Request& request);
   bool translate(const Request& request, OpenRequest& open);
+  bool translate_atomic(const Request& request, OpenRequest& open);
   bool translate_signal(const Request& request, OpenRequest& open);
   Lane& lane_to(ProxiedContext& context, int peer);
   void enqueue(OpenRequest& open);

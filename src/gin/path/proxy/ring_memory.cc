@@ -47,6 +47,7 @@ Status RingMemory::make(const ResourceLayout& layout, int ranks, std::uint32_t q
   const std::size_t slots_at = pieces.add(contexts * depth * sizeof(ginRingSlot));
   const std::size_t progress_at = pieces.add(contexts * sizeof(ginRingProgress));
   const std::size_t oldest_at = pieces.add(contexts * oldest_bytes);
+  const std::size_t results_at = pieces.add(contexts * GIN_RING_RESULTS * sizeof(ginRingResult));
   const std::size_t parked_at = pieces.add(sizeof(std::uint32_t));
   const std::size_t signal_bytes = contexts * layout.signals_pitch;
   const std::size_t counter_bytes = contexts * layout.counters_pitch;
@@ -69,6 +70,7 @@ Status RingMemory::make(const ResourceLayout& layout, int ranks, std::uint32_t q
     ring.depth = depth;
     ring.progress = reinterpret_cast<ginRingProgress*>(base + progress_at) + context;
     ring.oldest = reinterpret_cast<std::uint64_t*>(base + oldest_at + context * oldest_bytes);
+    ring.results = reinterpret_cast<ginRingResult*>(base + results_at) + context * GIN_RING_RESULTS;
     ring.parked = reinterpret_cast<std::uint32_t*>(base + parked_at);
     std::fill_n(ring.oldest, ranks, GIN_RING_NONE);
   }
