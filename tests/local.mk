@@ -10,7 +10,8 @@ UNIT_TEST_LIBS = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(CHECK_
 LOG_COMPILER = $(srcdir)/%D%/run-launched
 AM_TESTS_ENVIRONMENT = OSHRUN='$(abs_builddir)/tools/oshrun/oshrun'; export OSHRUN; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; MPICC='$(MPICC)'; export MPICC; \
-	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC;
+	CC='$(WRAPPER_CC)'; export CC; CXX='$(WRAPPER_CXX)'; export CXX; NVCC='$(NVCC)'; export NVCC; \
+	CHECK_CFLAGS='$(CHECK_CFLAGS)'; export CHECK_CFLAGS; CHECK_LIBS='$(CHECK_LIBS)'; export CHECK_LIBS;
 if SANITIZE
 # Tests that raise SIGSEGV on purpose want to see it arrive.
 AM_TESTS_ENVIRONMENT += GIMLET_TEST_PATIENCE=4; export GIMLET_TEST_PATIENCE; \

@@ -5,3 +5,12 @@ TSAN_TESTS += %D%/gin_core_test
 %C%_gin_core_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
 %C%_gin_core_test_LDADD = $(UNIT_TEST_LIBS)
 %C%_gin_core_test_SOURCES = %D%/gin_core_test.cc
+
+# The ring alone, which links nothing of the library, and its defects.
+check_PROGRAMS += %D%/ring_test
+TESTS += %D%/ring_test %D%/ring_mutants
+TSAN_TESTS += %D%/ring_test %D%/ring_mutants
+EXTRA_DIST += %D%/ring_mutants
+%C%_ring_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_ring_test_LDADD = $(CHECK_LIBS) -lpthread
+%C%_ring_test_SOURCES = %D%/ring_test.cc

@@ -10,10 +10,18 @@
 namespace gimlet::gin {
 
 /// The proxy's end of a ring; gin/impl/ring_layout.h has the rules. One thread uses it.
+///
+/// For tests only, and a test must notice:
+///   GIN_MUTANT_CREDIT_EARLY  a slot is given back before it was read
+///   GIN_MUTANT_DONE_EARLY    a request is called complete before it was carried out
 class RingConsumer {
  public:
+  /// Goes on where the ring stands.
   explicit RingConsumer(ginRing& ring)
-      : slots_(ring.slots), depth_(ring.depth), progress_(*ring.progress) {}
+      : slots_(ring.slots),
+        depth_(ring.depth),
+        progress_(*ring.progress),
+        next_(ring.progress->consumed) {}
 
   /// Number of the next request: how many were taken.
   std::uint64_t next() const { return next_; }
@@ -30,13 +38,20 @@ class RingConsumer {
     }
     request = ::gin::impl::decode_slot(words);
     ++next_;
+#ifdef GIN_MUTANT_DONE_EARLY
+    publish_done(next_);
+#endif
     return true;
   }
 
   /// Gives the slots that were taken back to the device. Release: the next writer's acquire of its
   /// credit comes after the reads of take().
   void publish_consumed() {
+#ifdef GIN_MUTANT_CREDIT_EARLY
+    std::atomic_ref(progress_.consumed).store(next_ + 1, std::memory_order_release);
+#else
     std::atomic_ref(progress_.consumed).store(next_, std::memory_order_release);
+#endif
   }
   /// Everything before `number` is complete. Release: what that brought is seen by whoever
   /// acquires.
@@ -57,7 +72,7 @@ class RingConsumer {
   ginRingSlot* slots_;
   std::uint64_t depth_;
   ginRingProgress& progress_;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_;
 };
 
 }  // namespace gimlet::gin
