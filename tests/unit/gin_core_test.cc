@@ -109,12 +109,12 @@ END_TEST
 
 START_TEST(barriers_need_few_words) {
   using ::gin::impl::barrier_words;
-  ck_assert_uint_eq(barrier_words(1), 1);
-  ck_assert_uint_eq(barrier_words(32), 32);
-  ck_assert_uint_eq(barrier_words(33), 6);
-  ck_assert_uint_eq(barrier_words(64), 6);
-  ck_assert_uint_eq(barrier_words(65), 7);
-  ck_assert_uint_eq(barrier_words(65536), 16);
+  ck_assert_uint_eq(barrier_words(1), 2);
+  ck_assert_uint_eq(barrier_words(32), 64);
+  ck_assert_uint_eq(barrier_words(33), 12);
+  ck_assert_uint_eq(barrier_words(64), 12);
+  ck_assert_uint_eq(barrier_words(65), 14);
+  ck_assert_uint_eq(barrier_words(65536), 32);
   ck_assert_uint_eq(::gin::impl::barrier_pitch(4) % 8, 0);
 }
 END_TEST

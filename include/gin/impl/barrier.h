@@ -7,9 +7,10 @@
 namespace gin {
 namespace impl {
 
-/// The words of one barrier as one rank sees them. Every word counts the barriers of the one rank
-/// that adds to it, and the shadow of a word counts those that this rank waited for. A rank is at
-/// most one barrier ahead of another, so a 32-bit rolling comparison tells.
+/// The words of one barrier as one rank sees them. Every pair of words counts the barriers of the
+/// one rank that adds to it, by turns, and the shadow of the first counts those that this rank
+/// waited for. A rank is at most one barrier ahead of another, so a word is not added to again
+/// before it was waited for, and a 32-bit rolling comparison tells.
 struct BarrierWords {
   ginDevComm const& comm;
   uint32_t context;
@@ -23,24 +24,34 @@ struct BarrierWords {
   /// Does this rank tell and wait for itself? Only where its own puts take a way round.
   GIN_DEVICE_INLINE bool skips_self() const { return !fences_puts || is_direct(comm, comm.rank); }
 
-  /// Tells a member that this rank is here. The release publishes what this rank's coop did before
-  /// the barrier, puts included, and what it acquired from others; taken by wait_for(). Through a
-  /// proxy a strong signal stands behind the puts of its lane.
-  GIN_DEVICE_INLINE void tell(int member, uint32_t word) const {
+  GIN_DEVICE_INLINE uint64_t* epoch_of(uint32_t pair) const {
+    return shadow_word(comm, context, first + 2 * pair);
+  }
+  /// The word of a pair for the barrier of that number, from 1 on.
+  GIN_DEVICE_INLINE ginSignal_t word_of(uint32_t pair, uint64_t epoch) const {
+    return first + 2 * pair + static_cast<ginSignal_t>(epoch % 2);
+  }
+
+  /// Tells a member that this rank is here, before the same thread waits for the pair `waited`. The
+  /// release publishes what this rank's coop did before the barrier, puts included, and what it
+  /// acquired from others; taken by wait_for(). Through a proxy a strong signal stands behind the
+  /// puts of its lane.
+  GIN_DEVICE_INLINE void tell(int member, uint32_t pair, uint32_t waited) const {
     const int world = ginTeamRankToWorld(comm, team, member);
+    const ginSignal_t word = word_of(pair, load(epoch_of(waited), Order::kRelaxed) + 1);
     if (is_direct(comm, world)) {
-      add(signal_word(comm, world, context, first + word), 1, release);
+      add(signal_word(comm, world, context, word), 1, release);
     } else {
       post_signal(comm, ginOpBarrier, context, sharing, world,
-                  {SignalKind::kIndex, fences_puts, nullptr, first + word, 1});
+                  {SignalKind::kIndex, fences_puts, nullptr, word, 1});
     }
   }
 
-  GIN_DEVICE_INLINE bool wait_for(int member, uint32_t word, struct ginWait& wait) const {
-    uint64_t* epoch = shadow_word(comm, context, first + word);
-    wait.awaited = low_bits(load(epoch, Order::kRelaxed) + 1, 32);
-    store(epoch, wait.awaited);
-    const OwnWord own = own_signal(comm, context, first + word);
+  GIN_DEVICE_INLINE bool wait_for(int member, uint32_t pair, struct ginWait& wait) const {
+    const uint64_t epoch = load(epoch_of(pair), Order::kRelaxed) + 1;
+    store(epoch_of(pair), epoch);
+    wait.awaited = low_bits((epoch + 1) / 2, 32);
+    const OwnWord own = own_signal(comm, context, word_of(pair, epoch));
     wait.word = own.direct;
     wait.net = own.net;
     wait.net_base = own.net_base;
@@ -57,7 +68,8 @@ GIN_DEVICE_INLINE bool meet_all(BarrierWords const& words, Share share, struct g
   const int self = words.team.rank;
   const int skipped = words.skips_self() ? self : -1;
   for (int member = static_cast<int>(share.index); member < words.team.nRanks; member += step) {
-    if (member != skipped) words.tell(member, static_cast<uint32_t>(self));
+    if (member == skipped) continue;
+    words.tell(member, static_cast<uint32_t>(self), static_cast<uint32_t>(member));
   }
   for (int member = static_cast<int>(share.index); member < words.team.nRanks; member += step) {
     if (member == skipped) continue;
@@ -80,7 +92,7 @@ GIN_DEVICE_INLINE bool meet_in_rounds(BarrierWords const& words, struct ginWait&
   }
   for (uint32_t round = 0; round < rounds; ++round) {
     const int distance = 1 << round;
-    words.tell((self + distance) % ranks, round);
+    words.tell((self + distance) % ranks, round, round);
     if (!words.wait_for((self - distance + ranks) % ranks, round, wait)) return false;
   }
   return true;

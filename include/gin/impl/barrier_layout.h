@@ -20,10 +20,11 @@ GIN_HOST_DEVICE_INLINE constexpr uint32_t dissemination_rounds(int ranks) {
   return rounds;
 }
 
-/// All to all: one word for each rank of the team. Dissemination: one for each round, which only
-/// one rank ever adds to.
+/// All to all: two words for each rank of the team. Dissemination: two for each round, which only
+/// one rank ever adds to. Barriers take the two in turn: a rank that has left a barrier may be
+/// heard in the next one before it is heard in that one, since weak signals overtake.
 GIN_HOST_DEVICE_INLINE constexpr uint32_t barrier_words(int ranks) {
-  return ranks <= kAllToAllRanks ? static_cast<uint32_t>(ranks) : dissemination_rounds(ranks);
+  return 2 * (ranks <= kAllToAllRanks ? static_cast<uint32_t>(ranks) : dissemination_rounds(ranks));
 }
 
 /// From one barrier to the next: one more word, whose shadow is the coop's scratch, and whole cache
