@@ -223,18 +223,21 @@ __global__ void shadows(Ring ring, ginSignal_t signal, uint64_t* out) {
   barrier.sync(block, gin::memory_order_acq_rel, gin::FenceLevel::None);
 }
 
-/// A wait that only the low 8 bits decide: 250 + 10 rolls over to 4.
+/// Waits that only the low 8 bits decide, each for less than half their range: 240 + 20 rolls over
+/// to 4.
 __global__ void rolling(Ring ring, ginSignal_t signal, uint64_t* out) {
   const gin::CoopCta block;
   const gin::Context gin(ring.comm, ring.context);
   gin::BarrierSession<gin::CoopCta> barrier(block, gin, ginTeamTagWorld{}, blockIdx.x);
   if (threadIdx.x == 0) gin.resetSignal(signal);
   barrier.sync(block, gin::memory_order_acq_rel, gin::FenceLevel::None);
-  gin.signal(world_of(ring), next_of(ring), gin::SignalAdd{signal, 250}, block);
-  gin.waitSignal(block, signal, 250, 8);
-  barrier.sync(block, gin::memory_order_acq_rel, gin::FenceLevel::None);
-  gin.signal(world_of(ring), next_of(ring), gin::SignalAdd{signal, 10}, block);
-  gin.waitSignal(block, signal, 260, 8);
+  uint64_t sum = 0;
+  for (const uint64_t step : {120u, 120u, 20u}) {
+    sum += step;
+    gin.signal(world_of(ring), next_of(ring), gin::SignalAdd{signal, step}, block);
+    gin.waitSignal(block, signal, sum, 8);
+    barrier.sync(block, gin::memory_order_acq_rel, gin::FenceLevel::None);
+  }
   if (threadIdx.x == 0) *out = gin.readSignal(signal, 8);
   barrier.sync(block, gin::memory_order_acq_rel, gin::FenceLevel::None);
 }
