@@ -42,7 +42,8 @@ struct CarriedRequest {
   AmoOp op = AmoOp::kFetch;
   std::uint8_t width = 8;  // of the word of an AMO: 4 or 8
   SegmentNumber segment = 0;
-  int rank = 0;  // the target
+  int rank = 0;            // the target
+  std::uint32_t lane = 0;  // the poster's own number
   std::uint64_t offset = 0;
   void* local = nullptr;    // source of a put, destination of a get or of an old value; null: none
   std::uint64_t bytes = 0;  // 0: a put does nothing but its signal
@@ -72,11 +73,11 @@ struct Refusal {
 };
 
 /// What a proxy thread needs of a transport: it serves many device threads, so it never waits for
-/// one peer. A lane is what one poster says of its requests to one rank.
+/// one peer. A lane is the requests of one poster to one rank with the same number of a lane.
 ///
 /// Order. Between two puts, and between a put and the weak signal of another, nothing is promised
 /// on arrival. A signal is raised after its own payload is visible at the target; a strong one also
-/// after that of all puts that were posted to its rank before. No request waits for earlier ones
+/// after that of all puts that were posted to its lane before. No request waits for earlier ones
 /// because of a signal.
 ///
 /// Failure. Places are checked by their owner; what it refuses changes nothing there, and the

@@ -2,10 +2,6 @@
 #include "pgas/transport/local_carrier.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "device/cpu/hooks.h"
-#include "pgas/transport/ucx_memory.h"
 
 namespace gimlet::pgas {
 namespace {
@@ -19,21 +15,6 @@ bool take_place(Table& table, std::size_t limit, IsFree is_free, std::size_t& pl
     table.emplace_back();
   }
   return true;
-}
-
-Refusal refusal_of(const CarriedRequest& request, std::uint64_t bytes, std::uint64_t size) {
-  Refusal refusal;
-  refusal.rank = request.rank;
-  refusal.kind = request.kind;
-  refusal.segment = request.segment;
-  refusal.offset = request.offset;
-  refusal.bytes = bytes;
-  refusal.size = size;
-  return refusal;
-}
-
-bool is_word(std::uint64_t offset, unsigned width) {
-  return (width == 4 || width == 8) && offset % width == 0;
 }
 
 }  // namespace
@@ -73,56 +54,19 @@ void LocalCarrier::remove_listener(ListenerNumber number) {
 /// With the lock held by the caller.
 std::byte* LocalCarrier::locate(SegmentNumber segment, std::uint64_t offset,
                                 std::uint64_t bytes) const {
-  if (segment >= segments_.size()) return nullptr;
-  const Segment& found = segments_[segment];
-  if (offset > found.size || bytes > found.size - offset) return nullptr;
-  return found.base + offset;
+  const std::uint64_t size = size_of(segment);
+  if (size == 0 || offset > size || bytes > size - offset) return nullptr;
+  return segments_[segment].base + offset;
+}
+
+std::uint64_t LocalCarrier::size_of(SegmentNumber segment) const {
+  return segment < segments_.size() ? segments_[segment].size : 0;
 }
 
 /// Carries a request out in this rank's memory. False: nothing was done, for the reason given.
 bool LocalCarrier::serve(CarriedRequest& request, Refusal& refusal) {
   const std::shared_lock lock(mutex_);
-  const auto size_of = [&](SegmentNumber segment) {
-    return segment < segments_.size() ? segments_[segment].size : 0;
-  };
-  if (request.kind == CarriedRequest::Kind::kAmo) {
-    std::byte* word = locate(request.segment, request.offset, request.width);
-    refusal = refusal_of(request, request.width, size_of(request.segment));
-    if (word == nullptr || !is_word(request.offset, request.width)) return false;
-    const std::uint64_t old =
-        ucx::update_word(word, request.width, request.op, request.operand, request.compare);
-    if (request.local != nullptr) std::memcpy(request.local, &old, request.width);
-    return true;
-  }
-  const CarriedSignal& signal = request.signal;
-  std::byte* word = nullptr;
-  if (signal.present) {
-    word = locate(signal.segment, signal.offset, 8);
-    if (word == nullptr || !is_word(signal.offset, 8)) {
-      refusal = refusal_of(request, 8, size_of(signal.segment));
-      refusal.is_signal = true;
-      refusal.segment = signal.segment;
-      refusal.offset = signal.offset;
-      return false;
-    }
-  }
-  if (request.bytes != 0) {
-    std::byte* place = locate(request.segment, request.offset, request.bytes);
-    refusal = refusal_of(request, request.bytes, size_of(request.segment));
-    if (place == nullptr) return false;
-    if (request.kind == CarriedRequest::Kind::kGet) {
-      ucx::load_payload(request.local, place, request.bytes);
-    } else {
-      ucx::store_payload(place, request.local, request.bytes);
-    }
-  }
-  // Sequentially consistent: whoever loads the signal with acquire sees the payload.
-  if (word != nullptr) {
-    ucx::update_word(word, 8, signal.op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd, signal.value,
-                     0);
-    device::wake_device_threads();
-  }
-  return true;
+  return carry_out(request, *this, refusal);
 }
 
 void LocalCarrier::tell_refusal(ListenerNumber listener, const Refusal& refusal) {

@@ -7,7 +7,7 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "pgas/transport/carrier.h"
+#include "pgas/transport/carry_out.h"
 
 namespace gimlet::pgas {
 
@@ -16,7 +16,7 @@ namespace gimlet::pgas {
 ///
 /// Ownership: what a rank offers is behind a lock that every access by others shares, which is why
 /// nobody is inside once a removal has returned.
-class LocalCarrier final : public Carrier {
+class LocalCarrier final : public Carrier, private TargetMemory {
  public:
   /// Shared by the ranks of one group.
   using Ranks = std::vector<LocalCarrier*>;
@@ -38,7 +38,9 @@ class LocalCarrier final : public Carrier {
   };
 
   LocalCarrier& peer(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
-  std::byte* locate(SegmentNumber segment, std::uint64_t offset, std::uint64_t bytes) const;
+  std::byte* locate(SegmentNumber segment, std::uint64_t offset,
+                    std::uint64_t bytes) const override;
+  std::uint64_t size_of(SegmentNumber segment) const override;
   bool serve(CarriedRequest& request, Refusal& refusal);
   void tell_refusal(ListenerNumber listener, const Refusal& refusal);
 

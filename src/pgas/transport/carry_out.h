@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef GIMLET_PGAS_TRANSPORT_CARRY_OUT_H
+#define GIMLET_PGAS_TRANSPORT_CARRY_OUT_H
+
+#include "pgas/transport/carrier.h"
+
+namespace gimlet::pgas {
+
+/// The memory of a request's target, where loads and stores reach it.
+class TargetMemory {
+ public:
+  virtual ~TargetMemory() = default;
+  /// Null when any byte of the range lies outside the segment.
+  virtual std::byte* locate(SegmentNumber segment, std::uint64_t offset,
+                            std::uint64_t bytes) const = 0;
+  /// 0: there is no such segment.
+  virtual std::uint64_t size_of(SegmentNumber segment) const = 0;
+};
+
+/// Does all of a put, a get or an AMO now, by loads and stores. False: nothing was done, for the
+/// reason given.
+bool carry_out(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal);
+
+}  // namespace gimlet::pgas
+
+#endif
