@@ -86,7 +86,7 @@ typedef struct ginDevComm {
   uint32_t strongLegacySignals; /* SignalInc, SignalAdd and the like are strong */
   uint32_t windowCapacity;
   struct ginWindowEntry* windowTable;
-  const uint32_t* peerSlots; /* by world rank: index into ginWindowEntry::peers, or GIN_NO_SLOT */
+  const uint32_t* peerSlots; /* by world rank: see impl/tables.h */
   uint64_t signalsOffset;    /* in the resource window: [context][signal] of 8 bytes */
   uint64_t shadowsOffset;
   uint64_t countersOffset;

@@ -10,6 +10,7 @@
 #include "gin/device_text.h"
 #include "gin/lsa_team.h"
 #include "gin/memory_table.h"
+#include "gin/path/direct/mapped_carrier.h"
 
 namespace gimlet::gin {
 namespace {
@@ -62,7 +63,8 @@ Communicator::Communicator(std::unique_ptr<pgas::Group> group, Members members)
     : group_(std::move(group)),
       direct_(*group_, device::settings().gin_direct_span),
       proxy_(*group_),
-      members_(members) {}
+      members_(members),
+      next_seed_(device::settings().gin_reorder) {}
 
 Communicator::~Communicator() {
   direct_.close();
@@ -311,7 +313,7 @@ Status Communicator::compare(const Status& mine, const ResourceLayout& layout) {
   struct Digest {
     std::uint64_t bytes;
     std::uint32_t contexts, signals, counters, world_barriers, rail_barriers;
-    std::uint8_t connection, strong, good, unused;
+    std::uint8_t connection, strong, good, reorders;
   };
   const Digest own = {layout.bytes,
                       layout.contexts,
@@ -322,7 +324,7 @@ Status Communicator::compare(const Status& mine, const ResourceLayout& layout) {
                       static_cast<std::uint8_t>(layout.connection),
                       layout.strong_legacy,
                       mine.ok(),
-                      0};
+                      next_seed_ != 0};
   std::vector<Digest> all;
   Status gathered = gather(*group_, own, all);
   if (!mine.ok()) return {};  // the caller has the better sentence
@@ -356,10 +358,10 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
     const std::size_t offered = ready.ok() ? layout.bytes : 0;
     Status made = proxy_.offer(memory->base(), offered, window.segments);
     if (ready.ok()) ready = std::move(made);
-    if (ready.ok()) {
-      ready =
-          open_proxy(layout, static_cast<std::uint32_t>(requirements->ginQueueDepth), *device_comm);
-    }
+  }
+  if (ready.ok() && layout.uses_gin && (proxy_.carrier() != nullptr || next_seed_ != 0)) {
+    ready =
+        open_proxy(layout, static_cast<std::uint32_t>(requirements->ginQueueDepth), *device_comm);
   }
   GIMLET_TRY(agree(std::move(ready), "map the resources of a device communicator"));
 
@@ -371,7 +373,7 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
   ginWindow_t handle = nullptr;
   Status added = add_window(std::move(window), by_rank, GIN_WIN_STRICT_ORDERING, handle);
   if (added.ok()) fill(layout, handle, *device_comm);
-  if (added.ok()) added = start_proxy(*device_comm);
+  if (added.ok()) added = start_proxy(layout, handle, *device_comm);
   // Also the barrier behind which every rank's words are ready for the others.
   GIMLET_TRY(agree(std::move(added), "add the resources of a device communicator"));
 
@@ -403,10 +405,15 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   std::unique_ptr<RingMemory> rings;
   GIMLET_TRY(RingMemory::make(layout, size(), queue_depth, rings));
   Proxy::Setup setup;
-  setup.carrier = proxy_.carrier();
+  if (next_seed_ != 0) device_comm.reordering = make_reordering();
+  setup.carrier =
+      device_comm.reordering != nullptr ? device_comm.reordering.get() : proxy_.carrier();
   setup.rank = rank();
   setup.ranks = size();
   setup.connected = connected_ranks(layout.connection);
+  for (int r = 0; r < size(); ++r) {
+    setup.is_mapped.push_back(device_comm.reordering != nullptr && path_to(r, nullptr) == &direct_);
+  }
   setup.windows = windows_.entries();
   setup.signals_pitch = layout.signals_pitch;
   setup.counters_pitch = layout.counters_pitch;
@@ -418,11 +425,34 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   return Proxy::open(std::move(setup), std::move(rings), device_comm.proxy);
 }
 
+/// Each device communicator has a seed of its own, so that a program sees several orders.
+std::unique_ptr<ReorderingCarrier> Communicator::make_reordering() {
+  MappedCarrier::Setup setup;
+  setup.windows = windows_.entries();
+  setup.capacity = WindowTable::kCapacity;
+  setup.others = proxy_.carrier();
+  for (int r = 0; r < size(); ++r) {
+    const bool direct = path_to(r, nullptr) == &direct_;
+    setup.slots.push_back(direct ? slots_[static_cast<std::size_t>(r)] : GIN_PROXY_SLOT);
+  }
+  if (rank() == 0)
+    log::info("{}operations are reordered with seed {}", sentence_prefix(), next_seed_);
+  return std::make_unique<ReorderingCarrier>(std::make_unique<MappedCarrier>(std::move(setup)),
+                                             next_seed_++, rank());
+}
+
 /// Collective.
-Status Communicator::start_proxy(DeviceComm& device_comm) {
+Status Communicator::start_proxy(const ResourceLayout& layout, ginWindow_t resources,
+                                 DeviceComm& device_comm) {
   if (device_comm.proxy == nullptr) return {};
   std::vector<Proxy::Address> addresses;
   GIMLET_TRY(gather(*group_, device_comm.proxy->address(), addresses));
+  for (int r = 0; r < size(); ++r) {
+    if (path_to(r, nullptr) != &direct_) continue;
+    Proxy::Address& address = addresses[static_cast<std::size_t>(r)];
+    address.signals = static_cast<pgas::SegmentNumber>(resources - windows_.entries());
+    address.signals_offset = layout.signals_offset;
+  }
   return device_comm.proxy->start(std::move(addresses));
 }
 
@@ -434,6 +464,7 @@ void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, Device
   for (const int r : connected_ranks(layout.connection)) {
     const Path* path = path_to(r, nullptr);
     slots[r] = path == &direct_ ? slots_[static_cast<std::size_t>(r)] : GIN_PROXY_SLOT;
+    if (path == &direct_ && device_comm.reordering != nullptr) slots[r] |= GIN_SLOT_BY_RING;
   }
   out.magic = GIN_API_MAGIC;
   out.version = GIN_VERSION_CODE;
@@ -469,7 +500,8 @@ void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, Device
 /// Kernels have ended; what they posted is carried to its end first.
 void Communicator::forget(std::unique_ptr<DeviceComm> device_comm) {
   const double patience = device::settings().connect_timeout;
-  const bool over = device_comm->proxy == nullptr || device_comm->proxy->stop(patience);
+  bool over = device_comm->proxy == nullptr || device_comm->proxy->stop(patience);
+  if (device_comm->reordering != nullptr && !device_comm->reordering->is_empty()) over = false;
   ginResult_t fine = ginSuccess;
   past_error_.compare_exchange_strong(fine, read_error(*device_comm->comm.error));
   if (grave_ != nullptr) grave_->keep(device_comm->memory);

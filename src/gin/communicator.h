@@ -14,6 +14,7 @@
 #include "gin/path/direct/direct_path.h"
 #include "gin/path/proxy/proxy.h"
 #include "gin/path/proxy/proxy_path.h"
+#include "gin/path/proxy/reordering_carrier.h"
 #include "gin/resource_layout.h"
 #include "gin/wait_report.h"
 #include "gin/window_table.h"
@@ -87,7 +88,8 @@ class Communicator {
   struct DeviceComm {
     std::shared_ptr<const device::Memory> memory;
     ginDevComm comm{};
-    std::unique_ptr<Proxy> proxy;  // null: all peers are direct
+    std::unique_ptr<ReorderingCarrier> reordering;  // null: not wanted
+    std::unique_ptr<Proxy> proxy;                   // null: all peers are direct
   };
 
   Communicator(std::unique_ptr<pgas::Group> group, Members members);
@@ -105,7 +107,8 @@ class Communicator {
   Status compare(const Status& mine, const ResourceLayout& layout);
   Status open_proxy(const ResourceLayout& layout, std::uint32_t queue_depth,
                     DeviceComm& device_comm);
-  Status start_proxy(DeviceComm& device_comm);
+  std::unique_ptr<ReorderingCarrier> make_reordering();
+  Status start_proxy(const ResourceLayout& layout, ginWindow_t resources, DeviceComm& device_comm);
   void fail_device_comm(const ginDevComm& comm, const ErrorRecord& record,
                         const std::string& sentence);
   void fill(const ResourceLayout& layout, ginWindow_t window, DeviceComm& device_comm);
@@ -126,6 +129,7 @@ class Communicator {
   std::vector<std::unique_ptr<DeviceComm>> device_comms_;
   std::atomic<ginResult_t> past_error_{ginSuccess};  // of destroyed device communicators
   ReportBudget report_budget_;
+  std::uint64_t next_seed_ = 0;  // of the order of operations; 0: they are not reordered
 };
 
 }  // namespace gimlet::gin

@@ -42,7 +42,7 @@ bool set_errors(const ginDevComm& comm, const ErrorRecord& own) {
   ErrorRecord theirs = own;
   theirs.code = ginRemoteError;
   for (int rank = 0; first && rank < comm.nRanks; ++rank) {
-    const std::uint32_t slot = comm.peerSlots[rank];
+    const std::uint32_t slot = ginMappedSlot(comm.peerSlots[rank]);
     if (slot >= GIN_PROXY_SLOT || rank == comm.rank) continue;
     set_error(*reinterpret_cast<ginErrorWord*>(comm.resourceWindow->peers[slot].base), theirs);
   }

@@ -10,9 +10,11 @@ libgimlet_gin_la_SOURCES = \
 	%D%/memory_table.cc %D%/memory_table.h \
 	%D%/path/path.h \
 	%D%/path/direct/direct_path.cc %D%/path/direct/direct_path.h \
+	%D%/path/direct/mapped_carrier.cc %D%/path/direct/mapped_carrier.h \
 	%D%/path/proxy/open_requests.h \
 	%D%/path/proxy/proxy.cc %D%/path/proxy/proxy.h \
 	%D%/path/proxy/proxy_path.cc %D%/path/proxy/proxy_path.h \
+	%D%/path/proxy/reordering_carrier.cc %D%/path/proxy/reordering_carrier.h \
 	%D%/path/proxy/ring_consumer.h \
 	%D%/path/proxy/ring_memory.cc %D%/path/proxy/ring_memory.h \
 	%D%/resource_layout.cc %D%/resource_layout.h \

@@ -54,9 +54,9 @@ GIN_DEVICE_INLINE bool is_window(ginDevComm const& comm, ginWindow_t window) {
          offset % sizeof(ginWindowEntry) == 0 && window->live == GIN_WINDOW_LIVE;
 }
 
-/// Do loads and stores reach a connected rank?
+/// Do operations on a connected rank take loads and stores?
 GIN_DEVICE_INLINE bool is_direct(ginDevComm const& comm, int world) {
-  return comm.peerSlots[world] < GIN_PROXY_SLOT;
+  return comm.peerSlots[world] < GIN_SLOT_BY_RING;
 }
 
 /// Address of [offset, offset + bytes) of the own part of a window, or null after a report.

@@ -36,7 +36,7 @@ GIN_DEVICE_INLINE void set_error(struct ginErrorWord* word, int code, int rank,
 GIN_DEVICE_INLINE void report_fault(ginDevComm const& comm, struct ginFault const& fault) {
   set_error(comm.error, ginInvalidArgument, comm.rank, fault);
   for (int rank = 0; rank < comm.nRanks; ++rank) {
-    const uint32_t slot = comm.peerSlots[rank];
+    const uint32_t slot = ginMappedSlot(comm.peerSlots[rank]);
     if (slot >= GIN_PROXY_SLOT || rank == comm.rank) continue;
     set_error(reinterpret_cast<ginErrorWord*>(comm.resourceWindow->peers[slot].base),
               ginRemoteError, comm.rank, fault);

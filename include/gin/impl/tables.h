@@ -6,6 +6,9 @@
 #include <stdint.h>
 
 #include "gin/dev_comm.h"
+#ifdef __cplusplus
+#include "gin/platform.h"
+#endif
 
 /*
  * Tables that the library writes and device code reads. A rank that loads and stores reach has a
@@ -16,7 +19,17 @@
 
 #define GIN_NO_SLOT UINT32_MAX          /* no path leads there */
 #define GIN_PROXY_SLOT (UINT32_MAX - 1) /* the proxy reaches it, loads and stores don't */
+/* Added to the slot of a rank that loads and stores reach when its operations go through the ring
+ * all the same. */
+#define GIN_SLOT_BY_RING 0x80000000u
 #define GIN_WINDOW_LIVE 0x77696e64u
+
+/* The place of a rank in ginWindowEntry::peers, or GIN_PROXY_SLOT or GIN_NO_SLOT. */
+#ifdef __cplusplus
+GIN_HOST_DEVICE_INLINE constexpr uint32_t ginMappedSlot(uint32_t slot) {
+  return slot >= GIN_PROXY_SLOT ? slot : slot & ~GIN_SLOT_BY_RING;
+}
+#endif
 
 /* One rank's piece of a window, as mapped here. */
 struct ginPeerMemory {

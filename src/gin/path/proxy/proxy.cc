@@ -207,6 +207,7 @@ void Proxy::accept_drain(ProxiedContext& context, OpenRequest& open, const Reque
   if (request.peer != GIN_RING_ALL_PEERS) {
     open.lane = &lane_to(context, static_cast<int>(request.peer));
     open.carried.rank = open.lane->peer;
+    open.carried.lane = context.index;
     return enqueue(open);
   }
   ++open.parts;  // until all parts are there
@@ -221,6 +222,7 @@ void Proxy::accept_drain(ProxiedContext& context, OpenRequest& open, const Reque
     part.lane = lane.get();
     part.carried.kind = pgas::CarriedRequest::Kind::kDrain;
     part.carried.rank = lane->peer;
+    part.carried.lane = context.index;
     part.carried.completed = &Proxy::on_completed;
     part.carried.listener = address_.listener;
     ++open.parts;
@@ -228,6 +230,10 @@ void Proxy::accept_drain(ProxiedContext& context, OpenRequest& open, const Reque
     enqueue(part);
   }
   if (--open.parts == 0) complete(open);
+}
+
+pgas::SegmentNumber Proxy::segment_of(std::uint16_t window, std::uint32_t peer) const {
+  return setup_.is_mapped[peer] ? window : setup_.windows[window].segments[peer];
 }
 
 /// Fills in what the carrier needs. False: the request names what is not there any more.
@@ -241,7 +247,8 @@ bool Proxy::translate_atomic(const Request& request, OpenRequest& open) {
   carried.kind = pgas::CarriedRequest::Kind::kAmo;
   carried.op = static_cast<pgas::AmoOp>(request.operation - ginRingAtomic);
   carried.rank = static_cast<int>(request.peer);
-  carried.segment = window.segments[request.peer];
+  carried.lane = open.context->index;
+  carried.segment = segment_of(request.to_window, request.peer);
   carried.offset = request.to_offset;
   carried.width = static_cast<std::uint8_t>(request.length);
   carried.operand = request.value;
@@ -262,13 +269,14 @@ bool Proxy::translate(const Request& request, OpenRequest& open) {
   const ginWindowEntry& near = setup_.windows[is_get ? request.to_window : request.from_window];
   carried.kind = is_get ? pgas::CarriedRequest::Kind::kGet : pgas::CarriedRequest::Kind::kPut;
   carried.rank = static_cast<int>(request.peer);
+  carried.lane = open.context->index;
   carried.bytes = request.length;
   if (request.length != 0) {
     if (far.live != GIN_WINDOW_LIVE || (!is_inline && near.live != GIN_WINDOW_LIVE)) {
       fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
       return false;
     }
-    carried.segment = far.segments[request.peer];
+    carried.segment = segment_of(is_get ? request.from_window : request.to_window, request.peer);
     carried.offset = is_get ? request.from_offset : request.to_offset;
     open.inline_value = request.operand;
     carried.local = is_inline ? static_cast<void*>(&open.inline_value)
@@ -288,8 +296,9 @@ bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
   signal.value = request.value;
   if ((request.flags & ginRingIndexSignal) != 0) {
     signal.segment = peers_[request.peer].signals;
-    signal.offset =
-        open.context->index * setup_.signals_pitch + request.signal_place * sizeof(std::uint64_t);
+    signal.offset = peers_[request.peer].signals_offset +
+                    open.context->index * setup_.signals_pitch +
+                    request.signal_place * sizeof(std::uint64_t);
     return true;
   }
   const ginWindowEntry& window = setup_.windows[request.signal_window];
@@ -297,7 +306,7 @@ bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
     fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
     return false;
   }
-  signal.segment = window.segments[request.peer];
+  signal.segment = segment_of(request.signal_window, request.peer);
   signal.offset = request.signal_place;
   return true;
 }

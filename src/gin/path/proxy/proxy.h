@@ -61,6 +61,7 @@ class Proxy {
   /// What a rank tells the others, so that they can raise signals and send it notes.
   struct Address {
     pgas::SegmentNumber signals = 0;
+    std::uint64_t signals_offset = 0;
     pgas::ListenerNumber listener = 0;
   };
   /// Reports a failure of this communicator: sets its error words, with one sentence. From any
@@ -70,7 +71,8 @@ class Proxy {
     pgas::Carrier* carrier = nullptr;
     int rank = 0;
     int ranks = 1;
-    std::vector<int> connected;  // ranks, by whatever path
+    std::vector<int> connected;   // ranks, by whatever path
+    std::vector<bool> is_mapped;  // by rank: the carrier calls its parts by the numbers of windows
     const ginWindowEntry* windows = nullptr;
     std::uint64_t signals_pitch = 0;
     std::uint64_t counters_pitch = 0;
@@ -109,6 +111,7 @@ class Proxy {
   bool translate(const Request& request, OpenRequest& open);
   bool translate_atomic(const Request& request, OpenRequest& open);
   bool translate_signal(const Request& request, OpenRequest& open);
+  pgas::SegmentNumber segment_of(std::uint16_t window, std::uint32_t peer) const;
   Lane& lane_to(ProxiedContext& context, int peer);
   void enqueue(OpenRequest& open);
   bool advance(ProxiedContext& context, Lane& lane);
