@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 gin_test_sources = tests/captured_stderr.h %D%/gin_kernels.h %D%/gin_ranks.h %D%/gin_suite.h
-gin_tests = %D%/gin_errors_test %D%/gin_launched_test %D%/gin_reports_test %D%/gin_threads_test
+gin_tests = %D%/gin_errors_test %D%/gin_launched_test %D%/gin_reorder_test \
+	%D%/gin_reports_test %D%/gin_threads_test
 check_PROGRAMS += $(gin_tests)
 TESTS += $(gin_tests)
 TSAN_TESTS += %D%/gin_errors_test %D%/gin_threads_test
@@ -13,6 +14,8 @@ EXTRA_DIST += %D%/mutants
 %C%_gin_errors_test_LDADD = libgimlet.la
 %C%_gin_launched_test_SOURCES = %D%/gin_launched_test.cc $(gin_test_sources)
 %C%_gin_launched_test_LDADD = libgimlet.la
+%C%_gin_reorder_test_SOURCES = %D%/gin_reorder_test.cc %D%/gin_wrong_kernels.h tests/unit/child.h $(gin_test_sources)
+%C%_gin_reorder_test_LDADD = libgimlet.la
 %C%_gin_reports_test_SOURCES = %D%/gin_reports_test.cc $(gin_test_sources)
 %C%_gin_reports_test_LDADD = libgimlet.la
 %C%_gin_threads_test_SOURCES = %D%/gin_threads_test.cc $(gin_test_sources)

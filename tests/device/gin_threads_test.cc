@@ -135,6 +135,7 @@ struct Run {
   const char* lsa_team_size;
   const char* path;
   const char* direct_span;
+  const char* seed = "0";  // of GIN_REORDER, unless that is set already
 };
 
 // At most 256 device threads run at a time as system threads, all ranks together.
@@ -143,23 +144,28 @@ const Run kRuns[] = {
     {"exchange", 4, exchange_rounds, "threads", "0", "proxy", "0"},
     {"exchange", 4, exchange_rounds, "fibers", "0", "auto", "0"},
     {"exchange", 4, exchange_rounds, "fibers", "0", "auto", "2"},
+    {"exchange", 4, exchange_rounds, "threads", "0", "auto", "2", "1"},
     {"suite", 1, suite, "fibers", "0", "direct", "0"},
     {"suite", 1, suite, "fibers", "0", "proxy", "0"},
     {"suite", 4, suite, "fibers", "2", "auto", "0"},
     {"suite", 4, suite, "fibers", "2", "proxy", "0"},
     {"suite", 3, suite, "fibers", "0", "auto", "0"},
     {"suite", 3, suite, "fibers", "0", "auto", "2"},
+    {"suite", 3, suite, "fibers", "0", "auto", "0", "1"},
+    {"suite", 3, suite, "fibers", "0", "proxy", "0", "2"},
+    {"suite", 3, suite, "fibers", "0", "auto", "2", "3"},
     {"suite", 2, suite, "threads", "1", "auto", "0"},
     {"suite", 2, suite, "threads", "1", "proxy", "0"},
     {"many ranks", 45, many_ranks, "fibers", "0", "auto", "0"},
     {"many ranks", 45, many_ranks, "fibers", "0", "proxy", "0"},
     {"many ranks", 45, many_ranks, "fibers", "0", "auto", "7"},
+    {"many ranks", 45, many_ranks, "fibers", "0", "auto", "7", "4"},
 };
 
 int run_in_child(const char* program, std::size_t index) {
   const Run& run = kRuns[index];
-  std::printf("%s, %d ranks, %s, lsa limit %s, path %s, direct span %s\n", run.name, run.ranks,
-              run.executor, run.lsa_team_size, run.path, run.direct_span);
+  std::printf("%s, %d ranks, %s, lsa limit %s, path %s, direct span %s, seed %s\n", run.name,
+              run.ranks, run.executor, run.lsa_team_size, run.path, run.direct_span, run.seed);
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -167,6 +173,7 @@ int run_in_child(const char* program, std::size_t index) {
     ::setenv("GIN_LSA_TEAM_SIZE", run.lsa_team_size, 1);
     ::setenv("GIN_PATH", run.path, 1);
     ::setenv("GIN_DIRECT_SPAN", run.direct_span, 1);
+    ::setenv("GIN_REORDER", run.seed, 0);
     const std::string number = std::to_string(index);
     ::execl("/proc/self/exe", program, number.c_str(), nullptr);
     ::_exit(99);
