@@ -69,7 +69,7 @@ int look_at_clock(ginWait& wait, std::uint64_t seen) {
   auto& comm = *static_cast<Communicator*>(wait.comm->host);
   if (wait.limit != 0 && now - wait.started > wait.limit) return ginTimeout;
   if (interval != 0 && now >= wait.next_report) {
-    wait.next_report += interval;
+    wait.next_report = now + interval;  // a process may have been stopped for many
     report(comm, wait, seen, now, interval);
   }
   const std::uint64_t timeout = nanoseconds(settings.gin_wait_timeout);

@@ -4,8 +4,11 @@ FAULT_TESTS = %D%/killed %D%/settings %D%/wait_report %D%/wrong_arguments
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
-check_PROGRAMS += %D%/culprit %D%/idle %D%/idle_kernels %D%/late %D%/victim
-TESTS += %D%/idle %D%/idle_kernels
+check_PROGRAMS += %D%/backpressure %D%/culprit %D%/idle %D%/idle_kernels %D%/late %D%/victim
+TESTS += %D%/backpressure %D%/idle %D%/idle_kernels
+%C%_backpressure_SOURCES = %D%/backpressure.cc
+%C%_backpressure_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_backpressure_LDADD = libgimlet.la
 %C%_culprit_SOURCES = %D%/culprit.c
 %C%_culprit_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_culprit_LDADD = libgimlet.la
