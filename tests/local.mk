@@ -50,4 +50,5 @@ endif
 include %D%/conformance/local.mk
 include %D%/device/gin.mk
 include %D%/fault/local.mk
+include %D%/nodes/local.mk
 include %D%/soak/local.mk
