@@ -396,7 +396,7 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
 void Communicator::fail_device_comm(const ginDevComm& comm, const ErrorRecord& record,
                                     const std::string& sentence) {
   if (!set_errors(comm, record) || sentence.empty()) return;
-  log::error("{}a kernel's {}", sentence_prefix(), sentence);
+  log::error("{}{}", sentence_prefix(), sentence);
 }
 
 /// Not started: peers may raise signals and send notes, but nothing is carried yet.

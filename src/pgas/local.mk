@@ -27,6 +27,7 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/segment/offset_allocator.cc %D%/segment/offset_allocator.h \
 	%D%/transport/carrier.h \
 	%D%/transport/carry_out.cc %D%/transport/carry_out.h \
+	%D%/transport/listener_table.h \
 	%D%/transport/local_carrier.cc %D%/transport/local_carrier.h \
 	%D%/transport/transport.h \
 	%D%/transport/ucx_carrier.cc \

@@ -20,7 +20,7 @@ class Meeting {
       : ranks_(ranks),
         bytes_(static_cast<std::size_t>(ranks)),
         memory_(static_cast<std::size_t>(ranks)),
-        carriers_(static_cast<std::size_t>(ranks)) {}
+        offers_(static_cast<std::size_t>(ranks)) {}
 
   int ranks() const { return ranks_; }
 
@@ -48,8 +48,7 @@ class Meeting {
   // Written by their rank before a meet(), read by all after it.
   std::span<const std::byte>& bytes_of(int rank) { return bytes_[static_cast<std::size_t>(rank)]; }
   const device::Memory*& memory_of(int rank) { return memory_[static_cast<std::size_t>(rank)]; }
-  // Written while the groups are made.
-  LocalCarrier::Ranks& carriers() { return carriers_; }
+  LocalCarrier::Ranks& offers() { return offers_; }
 
  private:
   Status has_left() const {
@@ -64,15 +63,13 @@ class Meeting {
   int left_ = -1;
   std::vector<std::span<const std::byte>> bytes_;
   std::vector<const device::Memory*> memory_;
-  LocalCarrier::Ranks carriers_;
+  LocalCarrier::Ranks offers_;
 };
 
 class LocalGroup final : public Group {
  public:
   LocalGroup(std::shared_ptr<Meeting> meeting, int rank)
-      : meeting_(std::move(meeting)), rank_(rank), carrier_(meeting_->carriers(), rank) {
-    meeting_->carriers()[static_cast<std::size_t>(rank)] = &carrier_;
-  }
+      : meeting_(std::move(meeting)), rank_(rank), carrier_(meeting_->offers(), rank) {}
   ~LocalGroup() override { meeting_->leave(rank_); }
 
   int rank() const override { return rank_; }

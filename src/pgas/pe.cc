@@ -284,6 +284,12 @@ Transport& Pe::transport(const char* call) {
   return *started_transport();
 }
 
+Pe::KeptTransport::KeptTransport(Pe& pe, int generation) : pe_(pe) {
+  pe_.transport_keepers_.fetch_add(1);
+  transport_ = pe_.transport_ready_.load();
+  if (transport_ != nullptr && pe_.generation() != generation) transport_ = nullptr;
+}
+
 // ---- end
 // --------------------------------------------------------------------------------------------
 
@@ -300,8 +306,12 @@ void Pe::finalize() {
 
 void Pe::stop() {
   helper_.reset();
-  transport_ready_.store(nullptr, std::memory_order_release);
+  // Sequentially consistent, as in KeptTransport: either we see its keeper, or it sees null.
+  transport_ready_.store(nullptr);
+  device::Backoff backoff;
+  while (transport_keepers_.load() != 0) backoff.step();
   transport_.reset();
+  ended_generation_.store(generation_, std::memory_order_release);
   heap_start_ = 0;
   heap_bytes_ = 0;
   heap_element_bytes_ = 0;

@@ -102,6 +102,24 @@ class Pe {
   /// Started on first use; a failure ends the job.
   Transport& transport(const char* call);
   Transport* started_transport() const { return transport_ready_.load(std::memory_order_acquire); }
+  /// The transport for threads that finalize() does not wait for: what get() gives stays until this
+  /// goes. Null when the init that had `generation` is over.
+  class KeptTransport {
+   public:
+    KeptTransport(Pe& pe, int generation);
+    ~KeptTransport() { pe_.transport_keepers_.fetch_sub(1, std::memory_order_release); }
+    KeptTransport(const KeptTransport&) = delete;
+    KeptTransport& operator=(const KeptTransport&) = delete;
+    Transport* get() const { return transport_; }
+
+   private:
+    Pe& pe_;
+    Transport* transport_ = nullptr;
+  };
+  /// What that transport still had open is over too.
+  bool has_ended(int generation) const {
+    return ended_generation_.load(std::memory_order_acquire) >= generation;
+  }
   void check(const char* call, const Status& status) {
     if (!status.ok()) [[unlikely]]
       die(call, status.message());
@@ -187,6 +205,8 @@ class Pe {
   std::uint32_t hot_looks_ = 1;
   std::uint64_t report_after_ns_ = 0;
   std::atomic<Transport*> transport_ready_{nullptr};
+  std::atomic<int> transport_keepers_{0};
+  std::atomic<int> ended_generation_{-1};
   /// Some peer was reached by stores and by the transport, for memory of different kinds. Set by
   /// the thread that sends, before its own next fence.
   std::atomic<bool> has_two_ways_{false};

@@ -15,46 +15,54 @@ namespace {
 
 constexpr const char* kCall = "group of all PEs";
 
-/// The carrier of this PE's transport, for as long as there is one: windows and communicators may
-/// outlive shmem_finalize().
+/// The carrier of this PE's transport, for as long as there is one: windows, communicators and
+/// their proxy threads may outlive shmem_finalize().
 class WorldCarrier final : public Carrier {
  public:
   explicit WorldCarrier(Pe& pe) : pe_(pe), generation_(pe.generation()) {}
 
   Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) override {
-    Carrier* carrier = find();
-    return carrier == nullptr ? gone() : carrier->add_segment(base, size, number);
+    const Kept kept(*this);
+    return kept.carrier == nullptr ? gone() : kept.carrier->add_segment(base, size, number);
   }
   void remove_segment(SegmentNumber number) override {
-    if (Carrier* carrier = find()) carrier->remove_segment(number);
+    const Kept kept(*this);
+    if (kept.carrier != nullptr) kept.carrier->remove_segment(number);
   }
   Status add_listener(Listener listener, ListenerNumber& number) override {
-    Carrier* carrier = find();
-    return carrier == nullptr ? gone() : carrier->add_listener(std::move(listener), number);
+    const Kept kept(*this);
+    return kept.carrier == nullptr ? gone()
+                                   : kept.carrier->add_listener(std::move(listener), number);
   }
   void remove_listener(ListenerNumber number) override {
-    if (Carrier* carrier = find()) carrier->remove_listener(number);
+    const Kept kept(*this);
+    if (kept.carrier != nullptr) kept.carrier->remove_listener(number);
   }
   bool post(CarriedRequest& request) override {
-    if (Carrier* carrier = find()) return carrier->post(request);
+    const Kept kept(*this);
+    if (kept.carrier != nullptr) return kept.carrier->post(request);
+    if (!pe_.has_ended(generation_)) return false;  // parts of it may still be open
     request.completed(request, gone());
     return true;
   }
   bool post_note(int rank, ListenerNumber listener, std::span<const std::byte> note) override {
-    Carrier* carrier = find();
-    return carrier == nullptr || carrier->post_note(rank, listener, note);
+    const Kept kept(*this);
+    return kept.carrier == nullptr || kept.carrier->post_note(rank, listener, note);
   }
   bool progress() override {
-    Carrier* carrier = find();
-    return carrier != nullptr && carrier->progress();
+    const Kept kept(*this);
+    return kept.carrier != nullptr && kept.carrier->progress();
   }
 
  private:
-  Carrier* find() const {
-    Transport* transport = pe_.started_transport();
-    return transport == nullptr || pe_.generation() != generation_ ? nullptr
-                                                                   : &transport->carrier();
-  }
+  /// For one call.
+  struct Kept {
+    explicit Kept(const WorldCarrier& world)
+        : transport(world.pe_, world.generation_),
+          carrier(transport.get() == nullptr ? nullptr : &transport.get()->carrier()) {}
+    const Pe::KeptTransport transport;
+    Carrier* const carrier;
+  };
   static Status gone() {
     return fail(Code::kInvalidUsage, "the transport went with shmem_finalize");
   }

@@ -46,7 +46,7 @@ struct CarriedRequest {
   std::uint32_t lane = 0;  // the poster's own number
   std::uint64_t offset = 0;
   void* local = nullptr;    // source of a put, destination of a get or of an old value; null: none
-  std::uint64_t bytes = 0;  // 0: a put does nothing but its signal
+  std::uint64_t bytes = 0;  // 0: a put does nothing but its signal, a get nothing
   CarriedSignal signal{};   // of a put
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
@@ -80,10 +80,11 @@ struct Refusal {
 /// after that of all puts that were posted to its lane before. No request waits for earlier ones
 /// because of a signal.
 ///
-/// Failure. Places are checked by their owner; what it refuses changes nothing there, and the
-/// poster's listener is told, perhaps after the completion. A lost peer completes its requests with
-/// an error. After remove_listener() and remove_segment() have returned, nobody calls the one or
-/// touches the other.
+/// Failure. Places are checked by their owner; a request that it refuses changes nothing there, and
+/// the poster's listener is told, perhaps after the completion, and of a long request more than
+/// once. A lost peer completes its requests with an error. After remove_listener() and
+/// remove_segment() have returned, nobody calls the one or touches the other. A number is not given
+/// out again while messages for its last owner may be under way.
 ///
 /// All calls are safe from any thread that holds no lock which `completed` or a listener takes.
 class Carrier {

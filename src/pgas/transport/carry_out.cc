@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pgas/transport/carry_out.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "device/cpu/hooks.h"
@@ -8,6 +9,8 @@
 
 namespace gimlet::pgas {
 namespace {
+
+constexpr std::uint64_t kStepBytes = 256 << 10;
 
 bool is_word(std::uint64_t offset, unsigned width) {
   return (width == 4 || width == 8) && offset % width == 0;
@@ -26,21 +29,35 @@ Refusal refusal_of(const CarriedRequest& request, const TargetMemory& memory, Se
   return refusal;
 }
 
-bool update(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
+CarryStep update(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
   std::byte* const word = memory.locate(request.segment, request.offset, request.width);
   if (word == nullptr || !is_word(request.offset, request.width)) {
     refusal = refusal_of(request, memory, request.segment, request.offset, request.width);
-    return false;
+    return CarryStep::kRefused;
   }
   const std::uint64_t old =
       ucx::update_word(word, request.width, request.op, request.operand, request.compare);
   if (request.local != nullptr) std::memcpy(request.local, &old, request.width);
-  return true;
+  device::wake_device_threads();
+  return CarryStep::kDone;
+}
+
+void copy(CarriedRequest& request, std::byte* place) {
+  const std::uint64_t bytes = std::min(kStepBytes, request.bytes - request.posted_bytes);
+  auto* local = static_cast<std::byte*>(request.local) + request.posted_bytes;
+  place += request.posted_bytes;
+  if (request.kind == CarriedRequest::Kind::kGet) {
+    ucx::load_payload(local, place, bytes);
+  } else {
+    ucx::store_payload(place, local, bytes);
+  }
+  request.posted_bytes += bytes;
 }
 
 }  // namespace
 
-bool carry_out(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
+CarryStep carry_step(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
+  if (request.kind == CarriedRequest::Kind::kDrain) return CarryStep::kDone;
   if (request.kind == CarriedRequest::Kind::kAmo) return update(request, memory, refusal);
   const CarriedSignal& signal = request.signal;
   std::byte* word = nullptr;
@@ -49,27 +66,30 @@ bool carry_out(CarriedRequest& request, const TargetMemory& memory, Refusal& ref
     if (word == nullptr || !is_word(signal.offset, 8)) {
       refusal = refusal_of(request, memory, signal.segment, signal.offset, 8);
       refusal.is_signal = true;
-      return false;
+      return CarryStep::kRefused;
     }
   }
   if (request.bytes != 0) {
     std::byte* const place = memory.locate(request.segment, request.offset, request.bytes);
     if (place == nullptr) {
       refusal = refusal_of(request, memory, request.segment, request.offset, request.bytes);
-      return false;
+      return CarryStep::kRefused;
     }
-    if (request.kind == CarriedRequest::Kind::kGet) {
-      ucx::load_payload(request.local, place, request.bytes);
-    } else {
-      ucx::store_payload(place, request.local, request.bytes);
-    }
+    copy(request, place);
+    if (request.posted_bytes != request.bytes) return CarryStep::kMore;
   }
-  if (word == nullptr) return true;
+  if (word == nullptr) return CarryStep::kDone;
   // Sequentially consistent: whoever loads the signal with acquire sees the payload.
   ucx::update_word(word, 8, signal.op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd, signal.value,
                    0);
   device::wake_device_threads();
-  return true;
+  return CarryStep::kDone;
+}
+
+bool carry_out(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
+  CarryStep step = CarryStep::kMore;
+  while (step == CarryStep::kMore) step = carry_step(request, memory, refusal);
+  return step == CarryStep::kDone;
 }
 
 }  // namespace gimlet::pgas

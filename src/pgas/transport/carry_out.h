@@ -2,6 +2,8 @@
 #ifndef GIMLET_PGAS_TRANSPORT_CARRY_OUT_H
 #define GIMLET_PGAS_TRANSPORT_CARRY_OUT_H
 
+#include <cstdint>
+
 #include "pgas/transport/carrier.h"
 
 namespace gimlet::pgas {
@@ -16,6 +18,13 @@ class TargetMemory {
   /// 0: there is no such segment.
   virtual std::uint64_t size_of(SegmentNumber segment) const = 0;
 };
+
+enum class CarryStep : std::uint8_t { kMore, kDone, kRefused };
+
+/// One step of a request: the checks, and at most 256 KiB of the copy. The caller keeps the
+/// segments in place during a step, and may let go between two. With kRefused nothing was done in
+/// this step, for the reason given.
+CarryStep carry_step(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal);
 
 /// Does all of a put, a get or an AMO now, by loads and stores. False: nothing was done, for the
 /// reason given.

@@ -2,12 +2,12 @@
 #ifndef GIMLET_PGAS_TRANSPORT_LOCAL_CARRIER_H
 #define GIMLET_PGAS_TRANSPORT_LOCAL_CARRIER_H
 
-#include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <vector>
 
-#include "pgas/transport/carry_out.h"
+#include "pgas/transport/carrier.h"
+#include "pgas/transport/listener_table.h"
+#include "pgas/transport/ucx_memory.h"
 
 namespace gimlet::pgas {
 
@@ -15,13 +15,21 @@ namespace gimlet::pgas {
 /// itself, in the target's memory, so every request is complete when post() returns.
 ///
 /// Ownership: what a rank offers is behind a lock that every access by others shares, which is why
-/// nobody is inside once a removal has returned.
-class LocalCarrier final : public Carrier, private TargetMemory {
+/// nobody is inside once a removal has returned. It belongs to the group: a rank may still be asked
+/// when its carrier is gone, and offers nothing then.
+class LocalCarrier final : public Carrier {
  public:
-  /// Shared by the ranks of one group.
-  using Ranks = std::vector<LocalCarrier*>;
+  class Offers {
+   private:
+    friend class LocalCarrier;
+    std::shared_mutex mutex;
+    ucx::ServedMemory memory{{}};
+    ListenerTable listeners;
+  };
+  /// Of all ranks of one group, by rank.
+  using Ranks = std::vector<Offers>;
 
-  LocalCarrier(const Ranks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
+  LocalCarrier(Ranks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
 
   Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) override;
   void remove_segment(SegmentNumber number) override;
@@ -32,23 +40,12 @@ class LocalCarrier final : public Carrier, private TargetMemory {
   bool progress() override { return false; }
 
  private:
-  struct Segment {
-    std::byte* base = nullptr;
-    std::size_t size = 0;  // 0: none
-  };
+  Offers& of(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  bool carry_out(CarriedRequest& request, Refusal& refusal);
+  void tell_refused(ListenerNumber listener, const Refusal& refusal);
 
-  LocalCarrier& peer(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
-  std::byte* locate(SegmentNumber segment, std::uint64_t offset,
-                    std::uint64_t bytes) const override;
-  std::uint64_t size_of(SegmentNumber segment) const override;
-  bool serve(CarriedRequest& request, Refusal& refusal);
-  void tell_refusal(ListenerNumber listener, const Refusal& refusal);
-
-  const Ranks& ranks_;
+  Ranks& ranks_;
   const int rank_;
-  mutable std::shared_mutex mutex_;
-  std::vector<Segment> segments_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
 };
 
 }  // namespace gimlet::pgas

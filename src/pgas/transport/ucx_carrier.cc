@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "device/clock.h"
-#include "device/cpu/hooks.h"
+#include "pgas/transport/carry_out.h"
 #include "pgas/transport/ucx_transport.h"
 
 namespace gimlet::pgas::ucx {
@@ -15,32 +15,37 @@ namespace {
 constexpr std::uint32_t kReadPiece = 64 << 10;
 constexpr std::uint32_t kMaxReads = 64;
 constexpr std::uint64_t kTryAgainNs = 1'000'000;
-constexpr std::size_t kMostListeners = std::size_t{1} << 16;
 
 AmoOp update_of(SignalOp op) {
   return op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd;
 }
 
-MessageHeader header_of(MessageKind kind, const CarriedRequest& request) {
+/// Of the next part of a request. An offset past the end of everything stays there.
+MessageHeader header_of(MessageKind kind, const CarriedRequest& request, std::uint32_t bytes) {
   MessageHeader header{};
   header.kind = kind;
   header.segment = request.segment;
-  header.offset = request.offset;
+  header.offset = request.offset + request.posted_bytes;
+  if (header.offset < request.offset) header.offset = ~std::uint64_t{0};
+  header.bytes = bytes;
   header.ticket = told_by(request.listener);
   return header;
 }
 
-/// The signal of a put, alone.
-MessageHeader signal_header(const CarriedRequest& request) {
-  MessageHeader header{};
-  header.kind = MessageKind::kUpdate;
-  header.op = static_cast<std::uint8_t>(update_of(request.signal.op));
+/// Of the next part of a put, which may be its signal alone.
+MessageHeader put_header(const CarriedRequest& request, std::uint32_t bytes) {
+  const std::uint64_t following = request.bytes - request.posted_bytes - bytes;
+  MessageHeader header = header_of(MessageKind::kPut, request, bytes);
+  header.operand = following;
+  const CarriedSignal& signal = request.signal;
+  if (!signal.present) return header;
   header.width = 8;
-  header.segment = request.signal.segment;
-  header.offset = request.signal.offset;
-  header.bytes = 8;
-  header.operand = request.signal.value;
-  header.ticket = told_by(request.listener);
+  header.word_segment = signal.segment;
+  header.word_offset = signal.offset;
+  if (following != 0) return header;
+  header.kind = MessageKind::kPutSignal;
+  header.op = static_cast<std::uint8_t>(update_of(signal.op));
+  header.operand = signal.value;
   return header;
 }
 
@@ -59,18 +64,12 @@ void UcxTransport::remove_segment(SegmentNumber number) {
 
 Status UcxTransport::add_listener(Listener listener, ListenerNumber& number) {
   Turn turn(*this, Turn::Patience::kWait);
-  const auto free = std::ranges::find_if(listeners_, [](const auto& l) { return l == nullptr; });
-  number = static_cast<ListenerNumber>(free - listeners_.begin());
-  if (number == kMostListeners)
-    return fail(Code::kNoMemory, "at most {} listeners can be there at a time", kMostListeners);
-  if (free == listeners_.end()) listeners_.emplace_back();
-  listeners_[number] = std::make_unique<Listener>(std::move(listener));
-  return {};
+  return listeners_.add(std::move(listener), number);
 }
 
 void UcxTransport::remove_listener(ListenerNumber number) {
   Turn turn(*this, Turn::Patience::kWait);
-  listeners_[number] = nullptr;
+  listeners_.remove(number);
 }
 
 /// The lane to a rank once it is connected, else null; one step towards that is made.
@@ -117,29 +116,52 @@ Lane* UcxTransport::try_reach(int rank, Status& failed) {
 }
 
 bool UcxTransport::post(CarriedRequest& request) {
-  Status failed;
-  Lane* lane = nullptr;
-  if (request.rank != owner_.rank) {
-    lane = try_reach(request.rank, failed);
-    if (lane == nullptr && failed.ok()) return false;
+  if (request.rank == owner_.rank) {
+    carry_to_self(request);
+    return true;
   }
-  bool done = false;
+  Status failed;
+  Lane* lane = try_reach(request.rank, failed);
+  if (lane == nullptr && failed.ok()) return false;
+  bool done = true;
   {
     Turn turn(*this, Turn::Patience::kTry);
     if (!turn) return false;
-    if (lane == nullptr || lane->is(Lane::State::kFailed)) {
-      if (lane != nullptr) failed = fail(Code::kRemote, "{}", lane->why_failed);
-      Refusal refusal;
-      if (failed.ok() && !carry_out(request, refusal)) tell_refused(request.listener, refusal);
+    if (lane != nullptr && lane->is(Lane::State::kFailed))
+      failed = fail(Code::kRemote, "{}", lane->why_failed);
+    if (failed.ok()) {
+      done = lane->heard ? carry(*lane, request) : greet(*lane);
+    } else {
+      // Parts that were posted before may still be open; the last one completes the request.
       ++request.open_parts;
-      request.is_posted = true;
-      end_part(request, std::move(failed));
-      return true;
+      posted(request, std::move(failed));
     }
-    done = carry(*lane, request);
   }
   leave();
   return done;
+}
+
+/// Nothing is carried before the peer has answered once. False. UCX 1.13 with UCX_PROTO_ENABLE=y
+/// overruns its stack when a short message with a reply address opens a connection, unless it is
+/// all header.
+bool UcxTransport::greet(Lane& lane) {
+  if (lane.asked_to != 0) return false;
+  ++sequence_;
+  ask_done(lane);
+  return false;
+}
+
+/// A request to this PE itself. Others have the token between the steps of a long copy.
+void UcxTransport::carry_to_self(CarriedRequest& request) {
+  for (;;) {
+    Turn turn(*this, Turn::Patience::kWait);
+    Refusal refusal;
+    const CarryStep step = carry_step(request, memory_, refusal);
+    if (step == CarryStep::kMore) continue;
+    if (step == CarryStep::kRefused) tell_refused(request.listener, refusal);
+    ++request.open_parts;
+    return posted(request);
+  }
 }
 
 bool UcxTransport::carry(Lane& lane, CarriedRequest& request) {
@@ -157,10 +179,8 @@ bool UcxTransport::carry(Lane& lane, CarriedRequest& request) {
 }
 
 Operation& UcxTransport::begin_part(OperationKind kind, Lane& lane, CarriedRequest& request) {
-  Operation& op = begin(kind, lane, false);
-  op.carried = &request;
   ++request.open_parts;
-  return op;
+  return begin(kind, lane, false, &request);
 }
 
 /// The request may be gone after it.
@@ -170,68 +190,57 @@ void UcxTransport::end_part(CarriedRequest& request, Status status) {
   request.completed(request, std::exchange(request.failure, {}));
 }
 
-/// All of a request is posted. Parts may be over already, so one stands for "being posted".
-void UcxTransport::posted(CarriedRequest& request) {
+/// Nothing more of a request will be posted. Parts may be over already, so one, which ends here,
+/// stands for "being posted".
+void UcxTransport::posted(CarriedRequest& request, Status status) {
   request.is_posted = true;
-  end_part(request, {});
+  end_part(request, std::move(status));
 }
 
 bool UcxTransport::carry_put(Lane& lane, CarriedRequest& request) {
-  const auto* from = static_cast<const std::byte*>(request.local);
   ++request.open_parts;
-  while (room(lane) && lane.is(Lane::State::kReady)) {
+  bool over = request.bytes == 0 && !request.signal.present;
+  while (!over && room(lane) && lane.is(Lane::State::kReady)) {
     const std::uint64_t left = request.bytes - request.posted_bytes;
     const auto length =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(left, worker_.message_limit()));
-    const bool last = length == left;
     Operation& part = begin_part(OperationKind::kMessage, lane, request);
-    if (length == 0) {
-      part.header = signal_header(request);
-    } else {
-      part.header = header_of(MessageKind::kPut, request);
-      part.header.offset += request.posted_bytes;
-      part.header.bytes = length;
-    }
-    if (last && length != 0 && request.signal.present) {
-      part.header.kind = MessageKind::kPutSignal;
-      part.header.op = static_cast<std::uint8_t>(update_of(request.signal.op));
-      part.header.width = 8;
-      part.header.word_segment = request.signal.segment;
-      part.header.word_offset = request.signal.offset;
-      part.header.operand = request.signal.value;
-    }
-    const std::byte* payload = length == 0 ? nullptr : from + request.posted_bytes;
+    part.header = put_header(request, length);
+    const auto* from = static_cast<const std::byte*>(request.local) + request.posted_bytes;
     request.posted_bytes += length;
-    send(part, lane.endpoint, payload, length, true);
-    if (!last) continue;
-    posted(request);
-    return true;
+    over = length == left;
+    send(part, lane.endpoint, length == 0 ? nullptr : from, length, true);
   }
-  --request.open_parts;
-  return false;
+  return carried_all(request, over);
 }
 
 bool UcxTransport::carry_get(Lane& lane, CarriedRequest& request) {
   ++request.open_parts;
-  while (room(lane) && lane.reads < kMaxReads && lane.is(Lane::State::kReady)) {
+  bool over = request.bytes == 0;
+  while (!over && room(lane) && lane.reads < kMaxReads && lane.is(Lane::State::kReady)) {
     const auto length = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(kReadPiece, request.bytes - request.posted_bytes));
     Operation& part = begin_part(OperationKind::kRead, lane, request);
     ++lane.reads;
     part.result = static_cast<std::byte*>(request.local) + request.posted_bytes;
     part.bytes = part.missing = length;
-    part.header = header_of(MessageKind::kRead, request);
-    part.header.offset += request.posted_bytes;
-    part.header.bytes = length;
+    part.header = header_of(MessageKind::kRead, request, length);
     part.header.ticket = part.ticket();
     request.posted_bytes += length;
+    over = request.posted_bytes == request.bytes;
     send(part, lane.endpoint, nullptr, 0, true);
-    if (request.posted_bytes != request.bytes) continue;
-    posted(request);
-    return true;
   }
-  --request.open_parts;
-  return false;
+  return carried_all(request, over);
+}
+
+/// What a call of carry_put() or carry_get() comes to. Not over: the rest is for the next call.
+bool UcxTransport::carried_all(CarriedRequest& request, bool over) {
+  if (over) {
+    posted(request);
+  } else {
+    --request.open_parts;
+  }
+  return over;
 }
 
 bool UcxTransport::carry_amo(Lane& lane, CarriedRequest& request) {
@@ -240,10 +249,10 @@ bool UcxTransport::carry_amo(Lane& lane, CarriedRequest& request) {
   const bool fetches = request.local != nullptr;
   Operation& part =
       begin_part(fetches ? OperationKind::kFetch : OperationKind::kMessage, lane, request);
-  part.header = header_of(fetches ? MessageKind::kFetch : MessageKind::kUpdate, request);
+  part.header =
+      header_of(fetches ? MessageKind::kFetch : MessageKind::kUpdate, request, request.width);
   part.header.op = static_cast<std::uint8_t>(request.op);
   part.header.width = request.width;
-  part.header.bytes = request.width;
   part.header.operand = request.operand;
   part.header.word_offset = request.compare;
   if (fetches) {
@@ -265,62 +274,22 @@ bool UcxTransport::carry_drain(Lane& lane, CarriedRequest& request) {
   return true;
 }
 
-/// A request to this PE itself. False: nothing was done, for the reason given.
-bool UcxTransport::carry_out(CarriedRequest& request, Refusal& refusal) {
-  refusal.rank = request.rank;
-  refusal.kind = request.kind;
-  refusal.segment = request.segment;
-  refusal.offset = request.offset;
-  refusal.bytes = request.kind == CarriedRequest::Kind::kAmo ? request.width : request.bytes;
-  refusal.size = memory_.size_of(request.segment);
-  if (request.kind == CarriedRequest::Kind::kDrain) return true;
-  if (request.kind == CarriedRequest::Kind::kAmo) {
-    std::byte* word = memory_.locate_word(request.segment, request.offset, request.width);
-    if (word == nullptr) return false;
-    const std::uint64_t old =
-        update_word(word, request.width, request.op, request.operand, request.compare);
-    if (request.local != nullptr) std::memcpy(request.local, &old, request.width);
-    return true;
-  }
-  const CarriedSignal& signal = request.signal;
-  std::byte* const word =
-      signal.present ? memory_.locate_word(signal.segment, signal.offset, 8) : nullptr;
-  if (signal.present && word == nullptr) {
-    refusal.is_signal = true;
-    refusal.segment = signal.segment;
-    refusal.offset = signal.offset;
-    refusal.bytes = 8;
-    refusal.size = memory_.size_of(signal.segment);
-    return false;
-  }
-  if (request.bytes != 0) {
-    std::byte* place = memory_.locate(request.segment, request.offset, request.bytes);
-    if (place == nullptr) return false;
-    if (request.kind == CarriedRequest::Kind::kGet) {
-      load_payload(request.local, place, request.bytes);
-    } else {
-      store_payload(place, request.local, request.bytes);
-    }
-  }
-  if (word == nullptr) return true;
-  update_word(word, 8, update_of(signal.op), signal.value, 0);
-  device::wake_device_threads();
-  return true;
-}
-
 bool UcxTransport::post_note(int rank, ListenerNumber listener, std::span<const std::byte> note) {
+  if (note.size() > kNoteBytes) return true;  // nobody would take it
   Status failed;
   Lane* lane = try_reach(rank, failed);
   if (lane == nullptr) return !failed.ok();  // nobody is left to tell
   {
     Turn turn(*this, Turn::Patience::kTry);
-    if (!turn || !room(*lane)) return lane->is(Lane::State::kFailed);
-    Operation& op = begin(OperationKind::kMessage, *lane, false);
+    if (!turn) return false;
+    if (lane->is(Lane::State::kFailed)) return true;
+    if (!room(*lane)) return false;
+    Operation& op = operations_.take(OperationKind::kMessage, nullptr, false);
     op.header = {};
     op.header.kind = MessageKind::kNote;
     op.header.ticket = listener;
     op.header.bytes = static_cast<std::uint32_t>(note.size());
-    std::memcpy(op.note, note.data(), std::min(note.size(), sizeof op.note));
+    std::ranges::copy(note, op.note);
     send(op, lane->endpoint, op.note, note.size(), false);
   }
   leave();
@@ -328,29 +297,49 @@ bool UcxTransport::post_note(int rank, ListenerNumber listener, std::span<const 
 }
 
 void UcxTransport::tell_refused(ListenerNumber number, const Refusal& refusal) {
-  if (number < listeners_.size() && listeners_[number] != nullptr)
-    listeners_[number]->refused(refusal);
+  if (const Listener* listener = listeners_.find(number)) listener->refused(refusal);
+}
+
+/// The target did not answer with what was asked for.
+void UcxTransport::tell_refused(const CarriedRequest& request, std::uint64_t size) {
+  Refusal refusal;
+  refusal.rank = request.rank;
+  refusal.kind = request.kind;
+  refusal.segment = request.segment;
+  refusal.offset = request.offset;
+  refusal.bytes = request.kind == CarriedRequest::Kind::kAmo ? request.width : request.bytes;
+  refusal.size = size;
+  tell_refused(request.listener, refusal);
 }
 
 bool UcxTransport::take_note(const MessageHeader& header, const std::byte* data,
                              std::size_t length) {
-  if (length > kNoteBytes || header.ticket >= listeners_.size()) return false;
-  const std::unique_ptr<Listener>& listener = listeners_[header.ticket];
-  if (listener == nullptr) return false;
-  listener->noted(header.source, {data, length});
+  if (length > kNoteBytes || !listeners_.has_given(header.ticket)) return false;
+  const Listener* listener = listeners_.find(static_cast<ListenerNumber>(header.ticket));
+  if (listener != nullptr) listener->noted(header.source, {data, length});
   return true;
 }
 
 bool UcxTransport::take_refused(const MessageHeader& header) {
+  if (header.ticket == 0 || !listeners_.has_given(header.ticket - 1)) return false;
   const auto kind = static_cast<MessageKind>(header.op);
-  if (header.ticket == 0 || header.ticket > listeners_.size()) return false;
   Refusal refusal;
   refusal.rank = header.source;
-  refusal.kind = CarriedRequest::Kind::kPut;
-  refusal.is_signal = kind != MessageKind::kPut;
+  switch (kind) {
+    case MessageKind::kPut:
+    case MessageKind::kPutSignal:
+      refusal.kind = CarriedRequest::Kind::kPut;
+      refusal.is_signal = kind == MessageKind::kPutSignal;
+      break;
+    case MessageKind::kUpdate:
+      refusal.kind = CarriedRequest::Kind::kAmo;
+      break;
+    default:
+      return false;
+  }
   refusal.segment = header.segment;
   refusal.offset = header.offset;
-  refusal.bytes = header.bytes;
+  refusal.bytes = header.word_offset;
   refusal.size = header.operand;
   tell_refused(static_cast<ListenerNumber>(header.ticket - 1), refusal);
   return true;

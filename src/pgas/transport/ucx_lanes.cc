@@ -121,16 +121,29 @@ void UcxTransport::fail_lane(Lane& lane, std::string why) {
   lane.why_failed = std::move(why);
   lane.state.store(Lane::State::kFailed, std::memory_order_release);
   if (lane.endpoint != nullptr) failed_.push_back(&lane);
-  for (Operation* next = lane.open.after; next != &lane.open;) {
-    Operation& op = *std::exchange(next, next->after);
-    const bool waits_for_peer =
-        op.kind == OperationKind::kFetch || op.kind == OperationKind::kRead ||
-        op.kind == OperationKind::kDrain || op.stage == Operation::Stage::kAcknowledge;
-    if (!waits_for_peer) continue;
-    op.result = nullptr;
-    op.error = fail(Code::kRemote, "{}", lane.why_failed);
-    finish(op);
+  for (Operation* head : {&lane.open, &lane.carried}) {
+    for (Operation* next = head->after; next != head;) {
+      Operation& op = *std::exchange(next, next->after);
+      const bool waits_for_peer =
+          op.kind == OperationKind::kFetch || op.kind == OperationKind::kRead ||
+          op.kind == OperationKind::kDrain || op.stage == Operation::Stage::kAcknowledge;
+      if (waits_for_peer) lose(op);
+    }
   }
+}
+
+/// Ends an operation of a failed lane.
+void UcxTransport::lose(Operation& op) {
+  op.result = nullptr;
+  op.error = fail(Code::kRemote, "{}", op.lane->why_failed);
+  finish(op);
+}
+
+/// Waits for a peer end when it is known to be dead; proxies wait without looking around.
+void UcxTransport::bury(int dead) {
+  if (dead < 0 || dead >= owner_.size || dead == owner_.rank) return;
+  Lane* lane = lanes_[static_cast<std::size_t>(dead)].load(std::memory_order_relaxed);
+  if (lane != nullptr) fail_lane(*lane, fmt::format("PE {} died", dead));
 }
 
 void UcxTransport::close_failed() {

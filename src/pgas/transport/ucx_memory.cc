@@ -59,7 +59,7 @@ bool ServedMemory::add(const LocalSegment& segment, std::uint16_t& number) {
   if (segments_ == nullptr) return false;
   for (std::size_t tries = own_.size(); tries != kMost; ++tries, ++next_) {
     if (next_ == kMost) next_ = own_.size();
-    if (segments_[next_].size != 0) continue;
+    if (segments_[next_].base != nullptr) continue;
     number = static_cast<std::uint16_t>(next_);
     segments_[next_++] = segment;
     // Release: who sees the number in range sees the segment.

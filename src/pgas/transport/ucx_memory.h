@@ -10,13 +10,14 @@
 #include <span>
 #include <vector>
 
+#include "pgas/transport/carry_out.h"
 #include "pgas/transport/transport.h"
 
 namespace gimlet::pgas::ucx {
 
 /// The symmetric memory of this PE as a served request sees it: places are checked, words are
 /// updated by this CPU.
-class ServedMemory {
+class ServedMemory final : public TargetMemory {
  public:
   explicit ServedMemory(std::span<const LocalSegment> segments)
       : own_(segments.begin(), segments.end()),
@@ -28,7 +29,8 @@ class ServedMemory {
   }
 
   /// Null when any byte of the range lies outside the segment.
-  std::byte* locate(std::uint16_t segment, std::uint64_t offset, std::uint64_t bytes) const {
+  std::byte* locate(std::uint16_t segment, std::uint64_t offset,
+                    std::uint64_t bytes) const override {
     if (segment >= count_.load(std::memory_order_acquire)) return nullptr;
     const LocalSegment& found = segments_[segment];
     if (offset > found.size || bytes > found.size - offset) return nullptr;
@@ -41,13 +43,15 @@ class ServedMemory {
     return reinterpret_cast<std::uintptr_t>(word) % width == 0 ? word : nullptr;
   }
 
-  std::uint64_t size_of(std::uint16_t segment) const {
+  std::uint64_t size_of(std::uint16_t segment) const override {
     return segment < count_.load(std::memory_order_acquire) ? segments_[segment].size : 0;
   }
+  /// Whether the segment may go while others go on: what is under way must not refer to it.
+  bool is_removable(std::uint16_t segment) const { return segment >= own_.size(); }
   /// Those that every PE has, from the start.
   const std::vector<LocalSegment>& segments() const { return own_; }
 
-  /// Further ones, while nobody serves a request. False: all numbers are taken.
+  /// Further ones, of 0 bytes too, while nobody serves a request. False: all numbers are taken.
   bool add(const LocalSegment& segment, std::uint16_t& number);
   void remove(std::uint16_t number) { segments_[number] = {}; }
 
@@ -55,7 +59,7 @@ class ServedMemory {
   static constexpr std::size_t kMost = std::size_t{1} << 16;
 
   std::vector<LocalSegment> own_;
-  // In place for ever: this PE looks places up without a lock. Size 0: none.
+  // In place for ever: this PE looks places up without a lock. Without a base: none.
   std::unique_ptr<LocalSegment[], decltype(&std::free)> segments_;
   std::atomic<std::size_t> count_{0};
   std::size_t next_ = 0;

@@ -29,6 +29,7 @@ Operation& OperationPool::take(OperationKind kind, Lane* lane, bool awaited) {
 
 void OperationPool::give_back(Operation& op) {
   op.error = {};
+  op.copy = {};
   ++op.generation;
   unused_.push_back(&op);
 }
@@ -40,10 +41,11 @@ Operation* OperationPool::find(std::uint64_t ticket) {
 }
 
 void Lane::link(Operation& op) {
-  op.before = open.before;
-  op.after = &open;
+  Operation& head = op.carried == nullptr ? open : carried;
+  op.before = head.before;
+  op.after = &head;
   op.before->after = &op;
-  open.before = &op;
+  head.before = &op;
   op.linked = true;
   ++operations;
   if (op.kind == OperationKind::kPutSignal) ++put_signals;

@@ -36,7 +36,7 @@ enum class OperationKind : std::uint8_t {
 struct Operation {
   enum class Stage : std::uint8_t { kPut, kFlush, kSignal, kAcknowledge };
 
-  Operation* before = nullptr;  // in the lane's list of open operations, in order of sequence
+  Operation* before = nullptr;  // in one of its lane's lists, in order of sequence
   Operation* after = nullptr;
   UcxTransport* transport = nullptr;
   Lane* lane = nullptr;  // null: a reply
@@ -62,6 +62,7 @@ struct Operation {
   bool source_free = true;  // kPutSignal: the payload has left
   MessageHeader header{};   // stays in place while UCX sends it
   std::byte note[Carrier::kNoteBytes]{};
+  std::vector<std::byte> copy;  // of a reply's payload
   Status error;
 
   /// Names this use of the operation: an answer to an earlier use finds nobody.
@@ -94,6 +95,7 @@ struct Lane {
 
   Lane(UcxTransport& owner, int peer) : transport(owner), pe(peer) {
     open.before = open.after = &open;
+    carried.before = carried.after = &carried;
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -109,12 +111,14 @@ struct Lane {
   bool dirty = false;  // in the list that quiet walks
   ucp_ep_h endpoint = nullptr;
   std::vector<Remote> remote;
-  std::uint32_t requests = 0;     // UCX requests in flight
-  std::uint32_t operations = 0;   // open ones
-  std::uint32_t reads = 0;        // of them of kind kRead
-  Operation open;                 // head of the list, oldest first
-  std::uint32_t put_signals = 0;  // open operations of kind kPutSignal
-  std::uint32_t drains = 0;       // open operations of kind kDrain
+  std::uint32_t requests = 0;    // UCX requests in flight
+  std::uint32_t operations = 0;  // open ones, carried ones too
+  std::uint32_t reads = 0;       // of them of kind kRead
+  // Heads of lists, oldest first: what fence and quiet are about, and what proxies posted.
+  Operation open;
+  Operation carried;
+  std::uint32_t put_signals = 0;  // in `open`, of kind kPutSignal
+  std::uint32_t drains = 0;       // in `carried`, of kind kDrain
   std::uint64_t tried_ns = 0;     // when carried requests last tried to connect it, and first
   std::uint64_t wanted_ns = 0;
   // Sequence numbers: the last message that wants an acknowledgement, up to where one was asked

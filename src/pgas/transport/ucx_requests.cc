@@ -57,11 +57,14 @@ Status find_remote(const Lane& lane, MessageKind kind, const RemoteAddress& plac
 
 }  // namespace
 
-Operation& UcxTransport::begin(OperationKind kind, Lane& lane, bool awaited) {
+Operation& UcxTransport::begin(OperationKind kind, Lane& lane, bool awaited,
+                               CarriedRequest* carried) {
   Operation& op = operations_.take(kind, &lane, awaited);
+  op.carried = carried;
   op.sequence = ++sequence_;
   lane.link(op);
-  if (!lane.dirty) {
+  // quiet is not about what proxies posted.
+  if (carried == nullptr && !lane.dirty) {
     lane.dirty = true;
     dirty_.push_back(&lane);
   }
@@ -121,7 +124,8 @@ void UcxTransport::completed(Operation& op, ucs_status_t status) {
                                 ucs_status_string(status)));
     --op.requests;
     if (op.finished) return recycle_if_unused(op);
-    op.error = fail(Code::kRemote, "{}", lane.why_failed);
+    // Questions and flushes of our own have no caller; the failed lane ends the waits for them.
+    if (op.linked) op.error = fail(Code::kRemote, "{}", lane.why_failed);
     return finish(op);
   }
   switch (op.kind) {
@@ -209,7 +213,10 @@ Status UcxTransport::send_whole(Lane& lane, const MessageHeader& last, const voi
   const auto post_part = [&](Operation& part) {
     const std::size_t length = std::min(limit, bytes - sent);
     part.header = last;
-    if (sent + length != bytes) part.header.kind = MessageKind::kPut;
+    if (sent + length != bytes) {
+      part.header.kind = MessageKind::kPut;
+      part.header.operand = bytes - sent - length;
+    }
     part.header.offset = last.offset + sent;
     part.header.bytes = static_cast<std::uint32_t>(length);
     lane.last_message = part.sequence;

@@ -75,7 +75,7 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
       return true;
     case MessageKind::kPutSignal:
       if (length != header.bytes || !is_amo(header.op)) return false;
-      serve_put_signal(header, data, reply_to);
+      serve_put(header, data, reply_to);
       return true;
     case MessageKind::kUpdate:
       if (!is_amo(header.op)) return false;
@@ -108,30 +108,37 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
   return false;
 }
 
-void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data,
-                             ucp_ep_h reply_to) {
-  std::byte* place = memory_.locate(header.segment, header.offset, header.bytes);
-  if (place == nullptr) return refuse(header, reply_to);
-  store_payload(place, data, header.bytes);
-}
-
-void UcxTransport::serve_put_signal(const MessageHeader& header, const std::byte* data,
-                                    ucp_ep_h reply_to) {
-  std::byte* word = memory_.locate_word(header.word_segment, header.word_offset, 8);
-  if (word == nullptr) {
+/// The word that a put is to raise, and its place. False: refused.
+bool UcxTransport::find_places(const MessageHeader& header, ucp_ep_h reply_to, std::byte*& place,
+                               std::byte*& word) {
+  const bool raises = header.kind == MessageKind::kPutSignal || header.width != 0;
+  word = raises ? memory_.locate_word(header.word_segment, header.word_offset, 8) : nullptr;
+  if (raises && word == nullptr) {
     MessageHeader signal = header;
+    signal.kind = MessageKind::kPutSignal;
     signal.segment = header.word_segment;
     signal.offset = header.word_offset;
     signal.bytes = 8;
-    return refuse(signal, reply_to);
+    refuse(signal, 8, reply_to);
+    return false;
   }
-  std::byte* place = memory_.locate(header.segment, header.offset, header.bytes);
-  if (place == nullptr) {
-    MessageHeader put = header;
-    put.kind = MessageKind::kPut;
-    return refuse(put, reply_to);
-  }
+  const std::uint64_t bytes = header.bytes + bytes_to_come(header);
+  const bool overflows = bytes < header.bytes;
+  place = overflows ? nullptr : memory_.locate(header.segment, header.offset, bytes);
+  if (place != nullptr || bytes == 0) return true;
+  MessageHeader put = header;
+  put.kind = MessageKind::kPut;
+  refuse(put, overflows ? ~std::uint64_t{0} : bytes, reply_to);
+  return false;
+}
+
+void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data,
+                             ucp_ep_h reply_to) {
+  std::byte* place = nullptr;
+  std::byte* word = nullptr;
+  if (!find_places(header, reply_to, place, word)) return;
   store_payload(place, data, header.bytes);
+  if (header.kind != MessageKind::kPutSignal) return;
   // Sequentially consistent: whoever loads the signal with acquire sees the payload.
   update_word(word, 8, static_cast<AmoOp>(header.op), header.operand, 0);
   device::wake_device_threads();
@@ -141,7 +148,7 @@ void UcxTransport::serve_update(const MessageHeader& header, ucp_ep_h reply_to) 
   std::byte* word = memory_.locate_word(header.segment, header.offset, header.width);
   const bool is_fetch = header.kind == MessageKind::kFetch;
   if (word == nullptr) {
-    return is_fetch ? reply_refused(reply_to, header) : refuse(header, reply_to);
+    return is_fetch ? reply_refused(reply_to, header) : refuse(header, header.bytes, reply_to);
   }
   const std::uint64_t old = update_word(word, header.width, static_cast<AmoOp>(header.op),
                                         header.operand, header.word_offset);
@@ -189,8 +196,9 @@ void UcxTransport::serve_ask_done(const MessageHeader& header, ucp_ep_h reply_to
   reply_refused(reply_to, first);
 }
 
-/// Told at once when the request says to whom, else kept until the source asks.
-void UcxTransport::refuse(const MessageHeader& header, ucp_ep_h reply_to) {
+/// Told at once when the request says to whom, else kept until the source asks. `bytes`: of the
+/// request, as far as it is known.
+void UcxTransport::refuse(const MessageHeader& header, std::uint64_t bytes, ucp_ep_h reply_to) {
   if (header.ticket == 0 || reply_to == nullptr) {
     refusals_.try_emplace(header.source, header);
     return;
@@ -199,6 +207,7 @@ void UcxTransport::refuse(const MessageHeader& header, ucp_ep_h reply_to) {
   answer.kind = MessageKind::kRefused;
   answer.op = static_cast<std::uint8_t>(header.kind);
   answer.operand = memory_.size_of(header.segment);
+  answer.word_offset = bytes;
   reply(reply_to, answer, nullptr, 0);
 }
 
@@ -212,10 +221,15 @@ void UcxTransport::reply_refused(ucp_ep_h to, const MessageHeader& request) {
   reply(to, answer, nullptr, 0);
 }
 
-void UcxTransport::reply(ucp_ep_h to, const MessageHeader& header, const void* payload,
+void UcxTransport::reply(ucp_ep_h to, const MessageHeader& header, const std::byte* payload,
                          std::size_t bytes) {
   Operation& op = operations_.take(OperationKind::kMessage, nullptr, false);
   op.header = header;
+  // UCX may keep the payload until the peer takes it; the segment may go sooner.
+  if (bytes != 0 && memory_.is_removable(header.segment)) {
+    op.copy.assign(payload, payload + bytes);
+    payload = op.copy.data();
+  }
   send(op, to, payload, bytes, false);
 }
 
@@ -232,14 +246,7 @@ bool UcxTransport::take_value(const MessageHeader& header) {
   Operation* op = asked(header);
   if (op == nullptr || (header.refused == 0 && op->bytes > sizeof header.operand)) return false;
   if (header.refused != 0 && op->carried != nullptr) {
-    Refusal refusal;
-    refusal.rank = header.source;
-    refusal.kind = op->carried->kind;
-    refusal.segment = header.segment;
-    refusal.offset = header.offset;
-    refusal.bytes = header.bytes;
-    refusal.size = header.operand;
-    tell_refused(op->carried->listener, refusal);
+    tell_refused(*op->carried, header.operand);
   } else if (header.refused != 0) {
     op->error = refused(header.source, static_cast<MessageKind>(header.op), header.bytes,
                         header.segment, header.offset, header.operand);
@@ -271,17 +278,15 @@ bool UcxTransport::take_done(const MessageHeader& header) {
     defer(refused(header.source, static_cast<MessageKind>(header.op), header.bytes, header.segment,
                   header.offset, header.operand));
   }
-  const auto waits = [lane] { return lane->put_signals != 0 || lane->drains != 0; };
-  for (Operation* next = lane->open.after; waits() && next != &lane->open;) {
-    Operation& op = *next;
-    next = op.after;
-    if (op.kind == OperationKind::kDrain && op.sequence <= lane->acknowledged_to) {
-      finish(op);
-      continue;
-    }
+  for (Operation* next = lane->open.after; lane->put_signals != 0 && next != &lane->open;) {
+    Operation& op = *std::exchange(next, next->after);
     const bool acknowledged =
         op.signal_sequence != 0 && op.signal_sequence <= lane->acknowledged_to;
     if (op.kind == OperationKind::kPutSignal && acknowledged) finish(op);
+  }
+  for (Operation* next = lane->carried.after; lane->drains != 0 && next != &lane->carried;) {
+    Operation& op = *std::exchange(next, next->after);
+    if (op.kind == OperationKind::kDrain && op.sequence <= lane->acknowledged_to) finish(op);
   }
   return true;
 }

@@ -62,14 +62,22 @@ Status UcxTransport::open(std::vector<std::byte>& blob) {
 
 /// The caller has synchronised the PEs that are left. A peer that is gone can't delay us: endpoints
 /// are closed by force, and what UCX still holds after some looks is given up with the worker.
+/// Requests of proxies that are still open end with an error.
 UcxTransport::~UcxTransport() {
   if (worker_.handle() == nullptr) return;
   Turn turn(*this, Turn::Patience::kWait);
-  for (const std::unique_ptr<Lane>& lane : made_lanes_) close_endpoint(*lane);
+  for (const std::unique_ptr<Lane>& lane : made_lanes_)
+    fail_lane(*lane, fmt::format("PE {} can't be reached any more: this PE has left", lane->pe));
+  close_failed();
   for (int look = 0; look < kClosingLooks && requests_ != 0; ++look)
     ucp_worker_progress(worker_.handle());
   for (const std::unique_ptr<Lane>& lane : made_lanes_) {
     for (const Lane::Remote& remote : lane->remote) ucp_rkey_destroy(remote.key);
+  }
+  worker_.close();
+  // Nobody reads sources any more.
+  for (const std::unique_ptr<Lane>& lane : made_lanes_) {
+    while (lane->carried.after != &lane->carried) lose(*lane->carried.after);
   }
 }
 
@@ -269,8 +277,10 @@ bool UcxTransport::progress() {
   const bool is_helper =
       ::pthread_equal(helper_.load(std::memory_order_relaxed), ::pthread_self()) != 0;
   if (is_helper) helper_asleep_.store(false, std::memory_order_relaxed);
+  const int dead = owner_.dead_peer ? owner_.dead_peer() : -1;
   Turn turn(*this, Turn::Patience::kTry);
   if (!turn) return false;
+  bury(dead);
   if (!is_helper) {
     caller_turns_.store(caller_turns_.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pgas/transport/carrier.h"
+#include "pgas/transport/listener_table.h"
 #include "pgas/transport/transport.h"
 #include "pgas/transport/ucx_memory.h"
 #include "pgas/transport/ucx_operation.h"
@@ -45,6 +46,9 @@
 /// for waking a thread that finds nothing to do. A caller that leaves requests which only progress
 /// can move wakes the sleeping helper. After an event the helper looks again a few times
 /// although nothing calls it, see Worker::event_fd().
+///
+/// Proxies. What they post (ucx_carrier.cc) is messages too, so a lane's order is that of its
+/// endpoint. fence and quiet are not about it: it has a list of its own.
 ///
 /// Failure. Endpoints use UCP's peer error handling: a connection that breaks, or a peer that the
 /// transport's owner reports dead, fails the lane and ends everything open on it.
@@ -136,6 +140,8 @@ class UcxTransport final : public Transport, public Carrier {
   Lane* make_lane(int pe);
   static void on_endpoint_error(void* lane, ucp_ep_h endpoint, ucs_status_t status);
   void fail_lane(Lane& lane, std::string why);
+  void lose(Operation& op);
+  void bury(int dead);
   void close_failed();
   void close_endpoint(Lane& lane);
 
@@ -153,7 +159,7 @@ class UcxTransport final : public Transport, public Carrier {
   Status put_native(Lane& lane, const Lane::Remote& remote, const RemoteAddress& dest,
                     const void* source, std::size_t bytes, const MessageHeader* signal, bool wait);
   // ucx_requests.cc, under the token.
-  Operation& begin(OperationKind kind, Lane& lane, bool awaited);
+  Operation& begin(OperationKind kind, Lane& lane, bool awaited, CarriedRequest* carried = nullptr);
   void finish(Operation& op);
   void recycle_if_unused(Operation& op);
   void send(Operation& op, ucp_ep_h endpoint, const void* payload, std::size_t bytes, bool reply);
@@ -166,7 +172,9 @@ class UcxTransport final : public Transport, public Carrier {
 
   // ucx_carrier.cc, without the token.
   Lane* try_reach(int rank, Status& failed);
+  void carry_to_self(CarriedRequest& request);
   // ucx_carrier.cc, under the token.
+  bool greet(Lane& lane);
   bool carry(Lane& lane, CarriedRequest& request);
   bool carry_put(Lane& lane, CarriedRequest& request);
   bool carry_get(Lane& lane, CarriedRequest& request);
@@ -174,9 +182,10 @@ class UcxTransport final : public Transport, public Carrier {
   bool carry_drain(Lane& lane, CarriedRequest& request);
   Operation& begin_part(OperationKind kind, Lane& lane, CarriedRequest& request);
   void end_part(CarriedRequest& request, Status status);
-  void posted(CarriedRequest& request);
-  bool carry_out(CarriedRequest& request, Refusal& refusal);
+  void posted(CarriedRequest& request, Status status = {});
+  bool carried_all(CarriedRequest& request, bool over);
   void tell_refused(ListenerNumber number, const Refusal& refusal);
+  void tell_refused(const CarriedRequest& request, std::uint64_t size);
   bool take_note(const MessageHeader& header, const std::byte* data, std::size_t length);
   bool take_refused(const MessageHeader& header);
 
@@ -185,13 +194,14 @@ class UcxTransport final : public Transport, public Carrier {
                                  size_t length, const ucp_am_recv_param_t* param);
   bool serve(const MessageHeader& header, const std::byte* data, std::size_t length,
              ucp_ep_h reply_to);
+  bool find_places(const MessageHeader& header, ucp_ep_h reply_to, std::byte*& place,
+                   std::byte*& word);
   void serve_put(const MessageHeader& header, const std::byte* data, ucp_ep_h reply_to);
-  void serve_put_signal(const MessageHeader& header, const std::byte* data, ucp_ep_h reply_to);
   void serve_update(const MessageHeader& header, ucp_ep_h reply_to);
   void serve_read(const MessageHeader& header, ucp_ep_h reply_to);
   void serve_ask_done(const MessageHeader& header, ucp_ep_h reply_to);
-  void refuse(const MessageHeader& header, ucp_ep_h reply_to);
-  void reply(ucp_ep_h to, const MessageHeader& header, const void* payload, std::size_t bytes);
+  void refuse(const MessageHeader& header, std::uint64_t bytes, ucp_ep_h reply_to);
+  void reply(ucp_ep_h to, const MessageHeader& header, const std::byte* payload, std::size_t bytes);
   void reply_refused(ucp_ep_h to, const MessageHeader& request);
   bool take_value(const MessageHeader& header);
   bool take_data(const MessageHeader& header, const std::byte* data, std::size_t length);
@@ -209,7 +219,7 @@ class UcxTransport final : public Transport, public Carrier {
   std::vector<Lane*> dirty_;
   std::vector<Lane*> failed_;  // with an endpoint that is still to be closed
   OperationPool operations_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
+  ListenerTable listeners_;
   std::map<int, MessageHeader> refusals_;  // by source: the first since it asked
   Status deferred_;                        // of a request that nobody waited for
   std::uint64_t sequence_ = 0;

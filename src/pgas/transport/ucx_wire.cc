@@ -8,7 +8,7 @@ namespace {
 
 // Changes with the layout of the blob or of MessageHeader, so that PEs of different releases refuse
 // each other instead of misreading.
-constexpr std::uint32_t kVersion = 0x47580003;
+constexpr std::uint32_t kVersion = 0x47580004;
 
 class Writer {
  public:

@@ -17,7 +17,7 @@ namespace gimlet::pgas::ucx {
 inline constexpr unsigned kMessageId = 1;
 
 enum class MessageKind : std::uint8_t {
-  kPut = 1,    // payload to (segment, offset)
+  kPut = 1,    // payload to (segment, offset), a part of a longer put when `operand` is not 0
   kUpdate,     // word at (segment, offset); no reply
   kFetch,      // like kUpdate, the old value comes back as kValue
   kPutSignal,  // payload to (segment, offset), then the word at (word_segment, word_offset)
@@ -26,7 +26,7 @@ enum class MessageKind : std::uint8_t {
   kValue,      // reply: `operand` is the value
   kData,       // reply: payload for `offset` of the result
   kNote,       // payload for the listener `ticket`
-  kRefused,    // reply to a put or update with a listener: `op` is its kind, `operand` the size
+  kRefused,    // reply to a put or update with a listener, see told_by()
   kDone,       // reply: the messages before kAskDone are done; `refused` tells whether all were
 };
 
@@ -41,11 +41,17 @@ struct MessageHeader {
   std::uint16_t word_segment;
   std::uint32_t bytes;  // of payload, or asked for
   std::uint64_t offset;
-  std::uint64_t operand;      // in a refusal the size of the segment
-  std::uint64_t word_offset;  // kFetch and kUpdate: the value to compare with
+  std::uint64_t operand;      // kPut: bytes that follow; in a refusal the size of the segment
+  std::uint64_t word_offset;  // kFetch, kUpdate: to compare with; kRefused: bytes of the request
   std::uint64_t ticket;       // comes back in the reply; kPut, kUpdate, kPutSignal: see told_by()
 };
 static_assert(sizeof(MessageHeader) == 48);
+
+/// A kPut tells what its put will still do, so that each part can be refused for the whole: the
+/// bytes that follow it, and with a `width` the word that the last part will raise.
+inline std::uint64_t bytes_to_come(const MessageHeader& put) {
+  return put.kind == MessageKind::kPut ? put.operand : 0;
+}
 
 /// Puts and updates name who hears of a refusal at once; with none it is kept until kAskDone.
 inline constexpr std::uint64_t told_by(std::uint32_t listener) {

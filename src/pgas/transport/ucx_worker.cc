@@ -16,6 +16,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "device/log.h"
 
@@ -124,9 +125,14 @@ Status ucx_error(ucs_status_t status, const char* doing) {
 }  // namespace
 
 Worker::~Worker() {
-  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  close();
+}
+
+void Worker::close() {
+  if (worker_ != nullptr) ucp_worker_destroy(std::exchange(worker_, nullptr));
   for (ucp_mem_h memory : mapped_) ucp_mem_unmap(context_, memory);
-  if (context_ != nullptr) ucp_cleanup(context_);
+  mapped_.clear();
+  if (context_ != nullptr) ucp_cleanup(std::exchange(context_, nullptr));
 }
 
 Status Worker::open(std::span<const LocalSegment> segments) {

@@ -24,6 +24,8 @@ class Worker {
  public:
   Worker() = default;
   ~Worker();
+  /// Gives everything to UCX back; it may still complete requests on the way.
+  void close();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 

@@ -13,6 +13,7 @@
 #include "device/clock.h"
 #include "device/cores.h"
 #include "gin/action.h"
+#include "gin/device_text.h"
 #include "gin/impl/exec.h"
 
 namespace gimlet::gin {
@@ -111,6 +112,7 @@ void Proxy::detach() {
 
 Status Proxy::start(std::vector<Address> peers) {
   peers_ = std::move(peers);
+  is_started_.store(true, std::memory_order_release);
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's threads
@@ -137,7 +139,10 @@ bool Proxy::stop(double seconds) {
   abandoned_.store(true, std::memory_order_release);
   wake();
   thread_.join();
-  return open_count_ == 0;
+  if (open_count_ == 0) return true;
+  // This object stays for the sake of those requests; what it reports to may go.
+  setup_.carrier->remove_listener(address_.listener);
+  return false;
 }
 
 void Proxy::run() {
@@ -240,7 +245,7 @@ pgas::SegmentNumber Proxy::segment_of(std::uint16_t window, std::uint32_t peer) 
 bool Proxy::translate_atomic(const Request& request, OpenRequest& open) {
   const ginWindowEntry& window = setup_.windows[request.to_window];
   if (window.live != GIN_WINDOW_LIVE) {
-    fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
+    fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
     return false;
   }
   pgas::CarriedRequest& carried = open.carried;
@@ -273,7 +278,7 @@ bool Proxy::translate(const Request& request, OpenRequest& open) {
   carried.bytes = request.length;
   if (request.length != 0) {
     if (far.live != GIN_WINDOW_LIVE || (!is_inline && near.live != GIN_WINDOW_LIVE)) {
-      fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
+      fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
       return false;
     }
     carried.segment = segment_of(is_get ? request.from_window : request.to_window, request.peer);
@@ -303,7 +308,7 @@ bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
   }
   const ginWindowEntry& window = setup_.windows[request.signal_window];
   if (window.live != GIN_WINDOW_LIVE) {
-    fail(open, ginInvalidArgument, "a window was deregistered while requests named it");
+    fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
     return false;
   }
   signal.segment = segment_of(request.signal_window, request.peer);
@@ -379,7 +384,7 @@ bool Proxy::take_completed() {
     OpenRequest& open = *next;
     next = open.next_completed;
     --open.lane->posted;
-    if (!open.status.ok()) fail(open, ginRemoteError, open.status.message());
+    if (!open.status.ok()) fail(open, ginRemoteError, " failed: " + open.status.message());
     complete(open);
   }
   return true;
@@ -457,7 +462,7 @@ bool Proxy::tell_peers() {
 
 void Proxy::hear_note(std::span<const std::byte> bytes) {
   ErrorNote note{};
-  if (bytes.size() < sizeof note) return;
+  if (bytes.size() < sizeof note || !is_started_.load(std::memory_order_acquire)) return;
   std::memcpy(&note, bytes.data(), sizeof note);
   ErrorRecord record;
   record.code = ginRemoteError;
@@ -471,13 +476,16 @@ void Proxy::hear_note(std::span<const std::byte> bytes) {
 
 /// On any thread.
 void Proxy::hear_refusal(const pgas::Refusal& refusal) {
+  if (!is_started_.load(std::memory_order_acquire)) return;
+  const bool is_inside =
+      refusal.bytes <= refusal.size && refusal.offset <= refusal.size - refusal.bytes;
   ginFault fault{};
   fault.peer = refusal.rank;
   fault.operation = refusal.kind == pgas::CarriedRequest::Kind::kGet   ? ginOpGet
                     : refusal.kind == pgas::CarriedRequest::Kind::kAmo ? ginOpAtomic
                     : refusal.is_signal                                ? ginOpSignal
                                                                        : ginOpPut;
-  fault.reason = refusal.size == 0 ? ginFaultWindow : ginFaultRange;
+  fault.reason = refusal.size == 0 ? ginFaultWindow : is_inside ? ginFaultAlignment : ginFaultRange;
   fault.value = static_cast<std::int64_t>(refusal.offset);
   fault.bytes = refusal.bytes;
   fault.allowed = refusal.size;
@@ -487,18 +495,19 @@ void Proxy::hear_refusal(const pgas::Refusal& refusal) {
   record.peer = fault.peer;
   record.operation = static_cast<ginOperation>(fault.operation);
   record.offset = refusal.offset;
-  setup_.fail(record, setup_.describe(fault));
+  setup_.fail(record, "a kernel's " + setup_.describe(fault));
   wake();
 }
 
-void Proxy::fail(const OpenRequest& open, ginResult_t code, const std::string& sentence) {
+/// `what`: behind the name of the operation.
+void Proxy::fail(const OpenRequest& open, ginResult_t code, const std::string& what) {
   ErrorRecord record;
   record.code = code;
   record.rank = setup_.rank;
   record.peer = open.carried.rank;
   record.operation = operation_of(open.operation);
   record.offset = open.carried.offset;
-  setup_.fail(record, sentence);
+  setup_.fail(record, std::string("a kernel's ") + operation_name(record.operation) + what);
 }
 
 bool Proxy::has_work() {

@@ -124,7 +124,7 @@ class Proxy {
   bool tell_peers();
   void hear_refusal(const pgas::Refusal& refusal);
   void hear_note(std::span<const std::byte> note);
-  void fail(const OpenRequest& open, ginResult_t code, const std::string& sentence);
+  void fail(const OpenRequest& open, ginResult_t code, const std::string& what);
   void rest();
   bool has_work();
 
@@ -149,6 +149,7 @@ class Proxy {
 
   std::atomic<OpenRequest*> completed_{nullptr};
   device::Bell bell_;
+  std::atomic<bool> is_started_{false};  // refusals and notes before that are a stranger's
   std::atomic<bool> stopping_{false};
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> ended_{false};
