@@ -2,11 +2,14 @@
 #include <dlfcn.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
 
 #include "ucx_world.h"
+// After the world, whose macros it uses.
+#include "carrier_cases.h"
 // After the others: Check defines a macro named fail.
 #include <check.h>
 
@@ -780,10 +783,19 @@ unsigned talk_nonsense(const Pe& pe, Stranger& stranger) {
   }
   stranger.say(pe, nullptr, 0, sizeof header + 1);
   ++said;
-  for (const int kind : {0, 10, 255}) {
+  for (const int kind : {0, 12, 255}) {
     header.kind = static_cast<MessageKind>(kind);
     say();
   }
+  // Listeners: none of the first number, nobody, and a refusal of what is not refused so.
+  header.kind = MessageKind::kNote;
+  say();
+  header.kind = MessageKind::kRefused;
+  for (const std::uint64_t ticket : {0, 1, 2}) {
+    header.ticket = ticket;
+    say();
+  }
+  header.ticket = 0;
   header.kind = MessageKind::kPut;
   for (const int source : {2, -1}) {
     header.source = source;
@@ -1065,6 +1077,206 @@ START_TEST(damaged_blob_is_refused) {
 }
 END_TEST
 
+// ---- requests of proxies ----
+
+using testing::Counted;
+using testing::Offered;
+
+#define CARRIER_TEST(name, body)                  \
+  START_TEST(name) {                              \
+    ck_assert_int_eq(run_pes(over(_i), body), 0); \
+  }                                               \
+  END_TEST
+
+CARRIER_TEST(carried_puts_arrive_before_their_signals, testing::carry_puts<Pe>)
+CARRIER_TEST(carried_gets_bring_all_sizes, testing::carry_gets<Pe>)
+CARRIER_TEST(carried_updates_do_what_they_say, testing::carry_updates<Pe>)
+CARRIER_TEST(many_carried_requests_are_open_at_once, testing::carry_many<Pe>)
+CARRIER_TEST(refusals_reach_the_posters_listener, testing::hear_refusals<Pe>)
+CARRIER_TEST(segment_numbers_rest_before_they_return, testing::renumber_segments<Pe>)
+CARRIER_TEST(notes_reach_their_listener, testing::pass_notes<Pe>)
+
+/// PE 1 stands still: PE 0 posts until there is no room, and quiet is not about any of it. Then
+/// everything arrives, in order.
+void run_out_of_room(Pe& pe) {
+  constexpr std::size_t kEach = 8000;
+  Offered<Pe> offered(pe);
+  std::atomic<std::uint64_t>& turn = pe.world->notes[0];
+  std::vector<std::byte> mine(kEach, std::byte{7});
+  if (pe.rank == 0) {
+    offered.drain(1);  // connected
+    turn.store(1);
+    pe.await([&] { return turn.load() == 2; });
+    std::deque<Counted> requests;
+    std::uint64_t old = 5;
+    offered.aim(requests.emplace_back(), CarriedRequest::Kind::kAmo, 1, testing::kWordsAt, &old, 0);
+    offered.post(requests.back());
+    bool posted = true;
+    while (posted) {
+      EXPECT(requests.size() < 20'000);
+      Counted& put = requests.emplace_back();
+      offered.aim(put, CarriedRequest::Kind::kPut, 1, 0, mine.data(), kEach);
+      offered.raise(put, SignalOp::kAdd, 1, false);
+      for (int tries = 0; tries < 100; ++tries) {
+        posted = pe.transport->post(put);
+        if (posted) break;
+        pe.transport->progress();
+      }
+    }
+    EXPECT(requests.size() > 50);
+    EXPECT_OK(pe.transport->quiet());
+    EXPECT(!requests.front().is_over() && !requests.back().is_over());
+    turn.store(3);
+    offered.finish(requests.back());
+    pe.await([&] { return std::ranges::all_of(requests, &Counted::is_over); });
+    for (Counted& request : requests) {
+      EXPECT_OK(std::move(request.status));
+      EXPECT(request.completions.load() == 1);
+    }
+    EXPECT(old == 0);
+    pe.world->notes[1].store(requests.size() - 1);
+    return;
+  }
+  pe.await([&] { return turn.load() == 1; });
+  turn.store(2);
+  pe.await([&] { return turn.load() == 3; }, true);
+  pe.await([&] {
+    const std::uint64_t sent = pe.world->notes[1].load();
+    return sent != 0 && offered.word().load() == sent;
+  });
+}
+CARRIER_TEST(no_room_is_said_and_ends, run_out_of_room)
+
+/// A piece of memory goes away while the answers from it are still under way.
+void remove_what_is_read(Pe& pe) {
+  constexpr std::size_t kBytes = 4 << 20;
+  Offered<Pe> offered(pe);
+  std::byte* const pages = testing::map_pages(kBytes);
+  fill(pages, kBytes, 3);
+  SegmentNumber number = 0;
+  EXPECT_OK(pe.transport->add_segment(pages, kBytes, number));
+  const std::vector<std::uint64_t> numbers = pe.share(number);
+  std::atomic<std::uint64_t>& turn = pe.world->notes[0];
+  std::vector<std::byte> back(kBytes);
+  if (pe.rank == 0) offered.drain(1);  // connected
+  pe.barrier();
+  if (pe.rank == 0) {
+    Counted get;
+    offered.aim(get, CarriedRequest::Kind::kGet, 1, 0, back.data(), kBytes);
+    get.segment = static_cast<SegmentNumber>(numbers[1]);
+    offered.post(get);
+    turn.store(1);
+    pe.await([&] { return turn.load() == 2; }, true);
+    pe.await([&] { return get.is_over() || pe.transport->post(get); });
+    pe.await([&] { return get.is_over(); });
+    EXPECT(get.completions.load() == 1);
+    EXPECT(holds(back.data(), 64 << 10, 3));  // what was answered before the end
+    EXPECT(offered.refusals.load() == 0 || offered.first.size == 0);
+  } else {
+    pe.await([&] { return turn.load() == 1; }, true);
+    for (int i = 0; i < 200; ++i) pe.transport->progress();
+    pe.transport->remove_segment(number);
+    EXPECT(::munmap(pages, kBytes) == 0);
+    turn.store(2);
+  }
+  pe.barrier();
+  if (pe.rank == 0) pe.transport->remove_segment(number);
+}
+CARRIER_TEST(a_segment_goes_while_answers_are_under_way, remove_what_is_read)
+
+/// Requests to a peer that is killed end once each, with its name; quiet is not about them.
+void lose_a_peer(Pe& pe) {
+  SegmentNumber number = 0;
+  EXPECT_OK(pe.transport->add_segment(pe.memory, testing::kCarrierBytes, number));
+  const std::vector<std::uint64_t> numbers = pe.share(number);
+  std::vector<std::byte> mine(1 << 20);
+  std::uint64_t old = 0;
+  const auto aim = [&](Counted& request, CarriedRequest::Kind kind) {
+    request.kind = kind;
+    request.rank = 1;
+    request.segment = static_cast<SegmentNumber>(numbers[1]);
+    request.local = mine.data();
+    request.bytes = mine.size();
+  };
+  std::deque<Counted> requests;
+  const auto begin = [&](CarriedRequest::Kind kind) {
+    Counted& request = requests.emplace_back();
+    aim(request, kind);
+    if (kind == CarriedRequest::Kind::kAmo) request.local = &old;
+    for (int tries = 0; tries < 100 && !pe.transport->post(request); ++tries)
+      pe.transport->progress();
+  };
+  if (pe.rank == 0) {
+    Counted hello;
+    aim(hello, CarriedRequest::Kind::kDrain);
+    pe.await([&] { return pe.transport->post(hello); });
+    pe.await([&] { return hello.is_over(); });
+  }
+  pe.barrier();
+  if (pe.rank == 1) {
+    pe.await([&] { return pe.world->notes[0].load() == 1; }, true);
+    ::kill(::getpid(), SIGKILL);
+  }
+  begin(CarriedRequest::Kind::kAmo);
+  begin(CarriedRequest::Kind::kGet);
+  begin(CarriedRequest::Kind::kDrain);
+  for (int i = 0; i < 4; ++i) begin(CarriedRequest::Kind::kPut);
+  EXPECT(!requests.front().is_over());
+  pe.world->notes[0].store(1);
+  for (Counted& request : requests) {
+    pe.await([&] { return request.is_over() || pe.transport->post(request); });
+    pe.await([&] { return request.is_over(); });
+  }
+  EXPECT(contains(requests.front().status, "PE 1 "));
+  EXPECT(requests.front().status.code() == Code::kRemote);
+  EXPECT(contains(requests.back().status, "PE 1 "));
+  Counted late;
+  aim(late, CarriedRequest::Kind::kGet);
+  pe.await([&] { return pe.transport->post(late); });
+  EXPECT(late.completions.load() == 1 && contains(late.status, "PE 1 "));
+  const std::byte note[4] = {};
+  EXPECT(pe.transport->post_note(1, 0, note));
+  EXPECT_OK(pe.transport->quiet());
+  for (int i = 0; i < 1000; ++i) pe.transport->progress();
+  for (const Counted& request : requests) EXPECT(request.completions.load() == 1);
+}
+
+START_TEST(killed_peer_ends_carried_requests) {
+  ck_assert_int_eq(run_pes(killing(_i), lose_a_peer), 0);
+}
+END_TEST
+
+/// The transport goes while requests of a proxy are open.
+void leave_with_open_requests(Pe& pe) {
+  std::deque<Counted> requests;
+  std::vector<std::byte> mine(1 << 20);
+  {
+    Offered<Pe> offered(pe);
+    if (pe.rank == 0) offered.drain(1);
+  }
+  if (pe.rank == 0) {
+    for (const auto kind :
+         {CarriedRequest::Kind::kGet, CarriedRequest::Kind::kPut, CarriedRequest::Kind::kDrain}) {
+      Counted& request = requests.emplace_back();
+      request.kind = kind;
+      request.rank = 1;
+      request.local = mine.data();
+      request.bytes = kind == CarriedRequest::Kind::kDrain ? 0 : 1000;
+      pe.await([&] { return pe.transport->post(request); });
+    }
+    EXPECT(!requests.front().is_over() && !requests.back().is_over());
+    pe.transport.reset();
+    for (const Counted& request : requests) EXPECT(request.completions.load() == 1);
+    EXPECT(contains(requests.front().status, "this PE has left"));
+    EXPECT(contains(requests.back().status, "this PE has left"));
+    pe.world->notes[0].store(1);
+    std::_Exit(0);
+  }
+  pe.await([&] { return pe.world->notes[0].load() == 1; }, true);
+  std::_Exit(0);
+}
+CARRIER_TEST(requests_end_with_their_transport, leave_with_open_requests)
+
 /// UCX's crash handlers are gone; a sanitizer may have its own.
 void keep_crash_signals(Pe& pe) {
   for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
@@ -1106,6 +1318,14 @@ Suite* make_suite(bool newer) {
   tcase_add_loop_test(cases, strangers_are_refused_and_counted, 0, kNetworkCount);
   tcase_add_loop_test(cases, bad_places_are_refused_by_message, 0, kNetworkCount);
   tcase_add_loop_test(cases, answers_that_nobody_asked_for_are_refused, 0, kNetworkCount);
+  for (const TTest* test :
+       {carried_puts_arrive_before_their_signals, carried_gets_bring_all_sizes,
+        carried_updates_do_what_they_say, many_carried_requests_are_open_at_once,
+        refusals_reach_the_posters_listener, segment_numbers_rest_before_they_return,
+        notes_reach_their_listener, no_room_is_said_and_ends,
+        a_segment_goes_while_answers_are_under_way, killed_peer_ends_carried_requests,
+        requests_end_with_their_transport})
+    tcase_add_loop_test(cases, test, 0, kPathCount);
   // The newer protocols of UCX 1.13 end the process when they have to give up a get of its own.
   tcase_add_loop_test(cases, killed_peer_ends_a_get, 0, newer ? kNetworkCount : kPathCount);
   tcase_add_loop_test(cases, killed_peer_ends_an_update, 0, kNetworkCount);

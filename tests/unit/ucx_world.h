@@ -110,6 +110,17 @@ struct Pe {
   std::atomic_ref<std::uint64_t> word(std::size_t index) const {
     return std::atomic_ref<std::uint64_t>(words()[index]);
   }
+  Carrier& carrier() const { return *transport; }
+  /// The values of all PEs, by rank.
+  std::vector<std::uint64_t> share(std::uint64_t value) const {
+    std::atomic<std::uint64_t>* const places = &world->notes[64 - kMaxPes];
+    places[rank].store(value);
+    barrier();
+    std::vector<std::uint64_t> all;
+    for (int pe = 0; pe < size; ++pe) all.push_back(places[pe].load());
+    barrier();
+    return all;
+  }
   RemoteAddress at(int pe, std::uint64_t offset, std::uint16_t segment = 0) const {
     return {pe, segment, offset};
   }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "local_ranks.h"
+#include "pgas/group.h"
+
+/// Ends the process with a sentence unless `condition` holds.
+#define EXPECT(condition)                                                                    \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      std::fprintf(stderr, "rank %d: %s:%d: %s\n", pe.rank, __FILE__, __LINE__, #condition); \
+      std::_Exit(1);                                                                         \
+    }                                                                                        \
+  } while (false)
+#define EXPECT_OK(expression) EXPECT((expression).ok())
+
+#include "carrier_cases.h"
+// After the others: Check defines a macro named fail.
+#include "suite.h"
+
+namespace {
+
+using gimlet::Status;
+using gimlet::pgas::Carrier;
+using gimlet::pgas::Group;
+using gimlet::tests::Groups;
+using gimlet::tests::on_each_rank;
+
+/// A rank that is a thread.
+struct LocalPe {
+  int rank = 0;
+  int size = 0;
+  Group* group = nullptr;
+  std::byte* memory = nullptr;
+
+  Carrier& carrier() const {
+    Status why_not;
+    return *group->carrier(why_not);
+  }
+  void barrier() const {
+    if (!group->barrier().ok()) std::_Exit(1);
+  }
+  std::vector<std::uint64_t> share(std::uint64_t value) const {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
+    const std::span mine(&value, 1);
+    if (!group->allgather(std::as_bytes(mine), std::as_writable_bytes(std::span(all))).ok())
+      std::_Exit(1);
+    return all;
+  }
+  template <class Done>
+  void await(Done&& done) const {
+    while (!done()) std::this_thread::yield();
+  }
+};
+
+bool on_two_ranks(void (*body)(LocalPe&)) {
+  Groups groups = gimlet::pgas::make_local_groups(2);
+  return on_each_rank(groups, [&](std::unique_ptr<Group>& group) {
+    std::vector<std::uint64_t> words(gimlet::pgas::testing::kCarrierBytes / sizeof(std::uint64_t));
+    LocalPe pe{group->rank(), 2, group.get(), reinterpret_cast<std::byte*>(words.data())};
+    body(pe);
+    return true;
+  });
+}
+
+#define CARRIER_TEST(name, body)                                   \
+  START_TEST(name) {                                               \
+    ck_assert(on_two_ranks(gimlet::pgas::testing::body<LocalPe>)); \
+  }                                                                \
+  END_TEST
+
+CARRIER_TEST(puts_arrive_before_their_signals, carry_puts)
+CARRIER_TEST(gets_bring_all_sizes, carry_gets)
+CARRIER_TEST(updates_do_what_they_say, carry_updates)
+CARRIER_TEST(many_requests_at_once, carry_many)
+CARRIER_TEST(refusals_reach_the_posters_listener, hear_refusals)
+CARRIER_TEST(segment_numbers_rest_before_they_return, renumber_segments)
+CARRIER_TEST(notes_reach_their_listener, pass_notes)
+
+/// A rank that has left offers nothing, and whoever still posts to it is told so.
+START_TEST(a_rank_that_has_left_refuses) {
+  struct {
+    int rank = 0;
+  } pe;
+  Groups groups = gimlet::pgas::make_local_groups(2);
+  Status why_not;
+  Carrier& mine = *groups[0]->carrier(why_not);
+  std::atomic<int> refusals{0};
+  gimlet::pgas::ListenerNumber listener = 0;
+  EXPECT_OK(mine.add_listener({[&](const auto&) { ++refusals; }, {}}, listener));
+  groups[1].reset();
+  std::uint64_t value = 0;
+  gimlet::pgas::testing::Counted put;
+  put.rank = 1;
+  put.local = &value;
+  put.bytes = 8;
+  put.listener = listener;
+  ck_assert(mine.post(put));
+  ck_assert_int_eq(put.completions.load(), 1);
+  ck_assert_int_eq(refusals.load(), 1);
+  ck_assert(mine.post_note(1, 0, {}));
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+  return gimlet::tests::run_suite(
+      "local_carrier",
+      {puts_arrive_before_their_signals, gets_bring_all_sizes, updates_do_what_they_say,
+       many_requests_at_once, refusals_reach_the_posters_listener,
+       segment_numbers_rest_before_they_return, notes_reach_their_listener,
+       a_rank_that_has_left_refuses});
+}
