@@ -2,7 +2,7 @@
 # Launched tests of oshrun itself.
 LAUNCH_TESTS = %D%/abort %D%/bad_options %D%/binding %D%/death_of_a_pe \
 	%D%/death_of_the_launcher %D%/debugger %D%/environment %D%/exit_codes %D%/handover \
-	%D%/many_pes %D%/mpi %D%/programs %D%/signals %D%/streams %D%/terminal %D%/timeout
+	%D%/hybrid_mpi %D%/many_pes %D%/mpi %D%/programs %D%/signals %D%/streams %D%/terminal %D%/timeout
 TESTS += $(LAUNCH_TESTS)
 EXTRA_DIST += $(LAUNCH_TESTS) %D%/harness.bash %D%/mpi_client.c
 
