@@ -53,6 +53,10 @@ class WorldCarrier final : public Carrier {
     const Kept kept(*this);
     return kept.carrier != nullptr && kept.carrier->progress();
   }
+  std::uint64_t confirmations() const override {
+    const Kept kept(*this);
+    return kept.carrier == nullptr ? 0 : kept.carrier->confirmations();
+  }
 
  private:
   /// For one call.

@@ -113,6 +113,9 @@ class Carrier {
   /// Serves peers and own requests once, if nobody else does so right now. True when something
   /// moved.
   virtual bool progress() = 0;
+
+  /// How often it has asked a peer, or itself, whether all before was complete: a drain, a flush.
+  virtual std::uint64_t confirmations() const { return 0; }
 };
 
 }  // namespace gimlet::pgas

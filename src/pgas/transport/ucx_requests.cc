@@ -165,6 +165,7 @@ void UcxTransport::send(Operation& op, ucp_ep_h endpoint, const void* payload, s
 }
 
 void UcxTransport::flush(Operation& op) {
+  confirmations_.fetch_add(1, std::memory_order_relaxed);
   Lane& lane = *op.lane;
   op.flush_sequence = sequence_;
   lane.flushing_to = std::max(lane.flushing_to, sequence_);
@@ -173,6 +174,7 @@ void UcxTransport::flush(Operation& op) {
 }
 
 void UcxTransport::ask_done(Lane& lane) {
+  confirmations_.fetch_add(1, std::memory_order_relaxed);
   lane.asked_to = sequence_;
   Operation& op = operations_.take(OperationKind::kMessage, &lane, false);
   op.header = {};

@@ -107,6 +107,9 @@ class UcxTransport final : public Transport, public Carrier {
   void remove_listener(ListenerNumber number) override;
   bool post(CarriedRequest& request) override;
   bool post_note(int rank, ListenerNumber listener, std::span<const std::byte> note) override;
+  std::uint64_t confirmations() const override {
+    return confirmations_.load(std::memory_order_relaxed);
+  }
 
   int endpoints() const override { return endpoints_.load(std::memory_order_relaxed); }
 
@@ -226,6 +229,7 @@ class UcxTransport final : public Transport, public Carrier {
   std::uint64_t fence_ = 0;
   std::uint32_t requests_ = 0;  // UCX requests in flight
   std::atomic<std::uint32_t> unsent_{0};
+  std::atomic<std::uint64_t> confirmations_{0};
   std::atomic<std::uint64_t> strangers_{0};
   std::atomic<int> endpoints_{0};
 

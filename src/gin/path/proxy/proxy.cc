@@ -12,6 +12,7 @@
 
 #include "device/clock.h"
 #include "device/cores.h"
+#include "device/log.h"
 #include "gin/action.h"
 #include "gin/device_text.h"
 #include "gin/impl/exec.h"
@@ -139,6 +140,12 @@ bool Proxy::stop(double seconds) {
   abandoned_.store(true, std::memory_order_release);
   wake();
   thread_.join();
+  log::debug(
+      "the proxy of {} contexts took {} requests in {} batches, drained {} times, had no room at "
+      "once for {}, slept {} times and was woken {} times",
+      contexts_.size(), counters_.requests.read(), counters_.batches.read(),
+      counters_.drains.read(), counters_.queued.read(), counters_.parks.read(),
+      counters_.wake_ups.read());
   if (open_count_ == 0) return true;
   // This object stays for the sake of those requests; what it reports to may go.
   setup_.carrier->remove_listener(address_.listener);
@@ -177,7 +184,10 @@ bool Proxy::look_at(ProxiedContext& context) {
     accept(context, request);
     ++taken;
   }
-  return taken != 0;
+  if (taken == 0) return false;
+  counters_.requests.add(static_cast<std::uint64_t>(taken));
+  counters_.batches.add(1);
+  return true;
 }
 
 Lane& Proxy::lane_to(ProxiedContext& context, int peer) {
@@ -320,6 +330,7 @@ bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
 void Proxy::enqueue(OpenRequest& open) {
   ProxiedContext& context = *open.context;
   Lane& lane = *open.lane;
+  if (open.carried.kind == pgas::CarriedRequest::Kind::kDrain) counters_.drains.add(1);
   const bool first = lane.open.empty();
   lane.open.append(open);
   // Release: lowered before publish() tells that the request was consumed.
@@ -335,6 +346,7 @@ void Proxy::enqueue(OpenRequest& open) {
     lane.is_listed = true;
     queues_.push_back({&context, &lane});
   }
+  counters_.queued.add(1);
 }
 
 bool Proxy::advance(ProxiedContext& context, Lane& lane) {
@@ -530,7 +542,11 @@ void Proxy::rest() {
   const bool tries_again = !queues_.empty() || !untold_.empty() ||
                            (stopping_.load(std::memory_order_relaxed) && open_count_ != 0);
   const bool failed_unseen = has_failed() && !telling_;
-  if (!has_work() && !failed_unseen) bell_.sleep(seen, ordered && !tries_again ? 0 : kNapNs);
+  if (!has_work() && !failed_unseen) {
+    counters_.parks.add(1);
+    bell_.sleep(seen, ordered && !tries_again ? 0 : kNapNs);
+    if (bell_.rings() != seen) counters_.wake_ups.add(1);
+  }
   parked.store(0, std::memory_order_relaxed);
 }
 

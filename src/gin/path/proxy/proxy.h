@@ -13,6 +13,7 @@
 #include "device/bell.h"
 #include "gin/error_word.h"
 #include "gin/impl/tables.h"
+#include "gin/path/proxy/engine_counters.h"
 #include "gin/path/proxy/open_requests.h"
 #include "gin/path/proxy/ring_consumer.h"
 #include "gin/path/proxy/ring_memory.h"
@@ -89,6 +90,8 @@ class Proxy {
 
   Address address() const { return address_; }
   const RingMemory& memory() const { return *memory_; }
+  const EngineCounters& counters() const { return counters_; }
+  std::uint64_t confirmations() const { return setup_.carrier->confirmations(); }
   /// From now on requests are carried; `peers` by rank.
   Status start(std::vector<Address> peers);
   /// Ends the thread when all requests are complete. False: some are still open after `seconds`,
@@ -146,6 +149,7 @@ class Proxy {
   std::vector<int> untold_;
   bool telling_ = false;
   std::uint64_t idle_since_ns_ = 0;
+  EngineCounters counters_;
 
   std::atomic<OpenRequest*> completed_{nullptr};
   device::Bell bell_;

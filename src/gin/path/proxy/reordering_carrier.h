@@ -52,6 +52,7 @@ class ReorderingCarrier final : public pgas::Carrier {
   }
   /// True as well while anything is held back, so that its thread comes again.
   bool progress() override;
+  std::uint64_t confirmations() const override { return inner_->confirmations(); }
 
  private:
   /// A request of the poster, and the one that the other carrier gets for it.
