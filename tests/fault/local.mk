@@ -4,7 +4,8 @@ FAULT_TESTS = %D%/killed %D%/settings %D%/wait_report %D%/wrong_arguments
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
-check_PROGRAMS += %D%/backpressure %D%/culprit %D%/idle %D%/idle_kernels %D%/late %D%/victim
+check_PROGRAMS += %D%/backpressure %D%/culprit %D%/idle %D%/idle_kernels %D%/late %D%/victim \
+	%D%/victim_kernels
 TESTS += %D%/backpressure %D%/idle %D%/idle_kernels
 %C%_backpressure_SOURCES = %D%/backpressure.cc
 %C%_backpressure_LDFLAGS = $(AM_LDFLAGS) -no-install
@@ -24,3 +25,6 @@ TESTS += %D%/backpressure %D%/idle %D%/idle_kernels
 %C%_victim_SOURCES = %D%/victim.c
 %C%_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_victim_LDADD = libgimlet.la
+%C%_victim_kernels_SOURCES = %D%/victim_kernels.cc
+%C%_victim_kernels_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_victim_kernels_LDADD = libgimlet.la
