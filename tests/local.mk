@@ -39,7 +39,8 @@ EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMake
 	%D%/install/ring.c %D%/install/kernel.cc
 
 # Measurements: never in make check.
-EXTRA_DIST += %D%/perf/executor_perf.cc %D%/perf/compare %D%/perf/host_latency.c %D%/perf/startup.c
+EXTRA_DIST += %D%/perf/executor_perf.cc %D%/perf/compare %D%/perf/host_latency.c %D%/perf/proxy_perf.cc \
+	%D%/perf/startup.c
 
 if HAVE_CHECK
 include %D%/unit/executor.mk
