@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// launch: none timeout=150
+// launch: none timeout=225
 //
 // GIN with ranks that are threads of this process, where the thread sanitizer sees every access of
 // every rank. Settings are read once a process, so each combination is a run of its own.
