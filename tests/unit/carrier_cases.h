@@ -324,7 +324,7 @@ void hear_refusals(Pe& pe) {
       place(kPut, ~std::uint64_t{0} - 7, 100'000, true, signal);
       place(kAmo, 4, 8, true, signal);
     }
-    for (const std::uint64_t bytes : {0, 8, 100'000}) {
+    for (const std::uint64_t bytes : {0u, 8u, 100'000u}) {
       for (const std::uint64_t at : {kWordsAt + 4, std::uint64_t{kCarrierBytes}}) {
         Counted put;
         offered.aim(put, kPut, to, 0, mine.data(), bytes);

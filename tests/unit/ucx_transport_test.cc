@@ -791,7 +791,7 @@ unsigned talk_nonsense(const Pe& pe, Stranger& stranger) {
   header.kind = MessageKind::kNote;
   say();
   header.kind = MessageKind::kRefused;
-  for (const std::uint64_t ticket : {0, 1, 2}) {
+  for (const std::uint64_t ticket : {0u, 1u, 2u}) {
     header.ticket = ticket;
     say();
   }
