@@ -1323,11 +1323,10 @@ Suite* make_suite(bool newer) {
         carried_updates_do_what_they_say, many_carried_requests_are_open_at_once,
         refusals_reach_the_posters_listener, segment_numbers_rest_before_they_return,
         notes_reach_their_listener, no_room_is_said_and_ends,
-        a_segment_goes_while_answers_are_under_way, requests_end_with_their_transport})
+        a_segment_goes_while_answers_are_under_way, killed_peer_ends_carried_requests,
+        requests_end_with_their_transport})
     tcase_add_loop_test(cases, test, 0, kPathCount);
-  // The newer protocols of UCX 1.13 end the process when they have to give up a get of its own, and
-  // over tcp may do so at the end when they had to give up a large put.
-  if (!newer) tcase_add_loop_test(cases, killed_peer_ends_carried_requests, 0, kPathCount);
+  // The newer protocols of UCX 1.13 end the process when they have to give up a get of its own.
   tcase_add_loop_test(cases, killed_peer_ends_a_get, 0, newer ? kNetworkCount : kPathCount);
   tcase_add_loop_test(cases, killed_peer_ends_an_update, 0, kNetworkCount);
   tcase_add_loop_test(cases, killed_peer_ends_quiet, 0, kPathCount);

@@ -66,6 +66,10 @@ Status UcxTransport::open(std::vector<std::byte>& blob) {
 UcxTransport::~UcxTransport() {
   if (worker_.handle() == nullptr) return;
   Turn turn(*this, Turn::Patience::kWait);
+  const bool is_clean = std::ranges::all_of(made_lanes_, [](const auto& lane) {
+    return !lane->is(Lane::State::kFailed) && lane->nothing_open() &&
+           lane->carried.after == &lane->carried;
+  });
   for (const std::unique_ptr<Lane>& lane : made_lanes_)
     fail_lane(*lane, fmt::format("PE {} can't be reached any more: this PE has left", lane->pe));
   close_failed();
@@ -74,7 +78,7 @@ UcxTransport::~UcxTransport() {
   for (const std::unique_ptr<Lane>& lane : made_lanes_) {
     for (const Lane::Remote& remote : lane->remote) ucp_rkey_destroy(remote.key);
   }
-  worker_.close();
+  worker_.close(is_clean && requests_ == 0);
   // Nobody reads sources any more.
   for (const std::unique_ptr<Lane>& lane : made_lanes_) {
     while (lane->carried.after != &lane->carried) lose(*lane->carried.after);

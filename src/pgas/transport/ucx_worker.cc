@@ -125,14 +125,15 @@ Status ucx_error(ucs_status_t status, const char* doing) {
 }  // namespace
 
 Worker::~Worker() {
-  close();
+  close(true);
 }
 
-void Worker::close() {
+void Worker::close(bool is_clean) {
   if (worker_ != nullptr) ucp_worker_destroy(std::exchange(worker_, nullptr));
   for (ucp_mem_h memory : mapped_) ucp_mem_unmap(context_, memory);
   mapped_.clear();
-  if (context_ != nullptr) ucp_cleanup(std::exchange(context_, nullptr));
+  ucp_context_h context = std::exchange(context_, nullptr);
+  if (context != nullptr && is_clean) ucp_cleanup(context);
 }
 
 Status Worker::open(std::span<const LocalSegment> segments) {

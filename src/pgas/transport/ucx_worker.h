@@ -25,7 +25,9 @@ class Worker {
   Worker() = default;
   ~Worker();
   /// Gives everything to UCX back; it may still complete requests on the way.
-  void close();
+  /// `is_clean`: no request was given up. After one was, UCX 1.13 with its newer protocols may end
+  /// the process when its context goes, which then stays.
+  void close(bool is_clean);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
