@@ -56,6 +56,6 @@ int main(int argc, char** argv) {
                                    ? gin::launch(wait_for_pe_1, {1, 32}, device_comm)
                                    : gin::launch(work_with_pe_1, {1, 32}, device_comm, window);
   if (launched != ginSuccess || gin::streamSynchronize(nullptr) != ginSuccess) return 97;
-  ::sleep(600);
+  ::sleep(600);  // until oshrun ends this PE, because PE 1 was killed; 96 says that it did not
   return 96;
 }

@@ -80,8 +80,7 @@ CarryStep carry_step(CarriedRequest& request, const TargetMemory& memory, Refusa
   }
   if (word == nullptr) return CarryStep::kDone;
   // Sequentially consistent: whoever loads the signal with acquire sees the payload.
-  ucx::update_word(word, 8, signal.op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd, signal.value,
-                   0);
+  ucx::update_word(word, 8, update_of(signal.op), signal.value, 0);
   device::wake_device_threads();
   return CarryStep::kDone;
 }

@@ -17,6 +17,11 @@ namespace gimlet::pgas {
 enum class AmoOp : std::uint8_t { kFetch, kSet, kSwap, kCompareSwap, kAdd, kAnd, kOr, kXor };
 enum class SignalOp : std::uint8_t { kSet, kAdd };
 
+/// The update that a signal is.
+constexpr AmoOp update_of(SignalOp op) {
+  return op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd;
+}
+
 /// A place in a peer's symmetric memory, free of anybody's virtual addresses.
 struct RemoteAddress {
   int pe;

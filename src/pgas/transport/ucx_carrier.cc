@@ -12,13 +12,7 @@
 namespace gimlet::pgas::ucx {
 namespace {
 
-constexpr std::uint32_t kReadPiece = 64 << 10;
-constexpr std::uint32_t kMaxReads = 64;
 constexpr std::uint64_t kTryAgainNs = 1'000'000;
-
-AmoOp update_of(SignalOp op) {
-  return op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd;
-}
 
 /// Of the next part of a request. An offset past the end of everything stays there.
 MessageHeader header_of(MessageKind kind, const CarriedRequest& request, std::uint32_t bytes) {

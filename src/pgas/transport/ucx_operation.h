@@ -19,6 +19,11 @@ namespace gimlet::pgas::ucx {
 class UcxTransport;
 struct Lane;
 
+/// A long read is asked for in pieces, and at most this many at a time, so that the replies which a
+/// target has to hold stay few.
+inline constexpr std::uint32_t kReadPiece = 64 << 10;
+inline constexpr std::uint32_t kMaxReads = 64;
+
 enum class OperationKind : std::uint8_t {
   kMessage,    // an active message, over when its source may be reused
   kFetch,      // an active message whose answer is one value

@@ -8,11 +8,6 @@
 namespace gimlet::pgas::ucx {
 namespace {
 
-// A long read is asked for in pieces, and at most this many bytes at a time, so that the replies
-// which a target has to hold stay few.
-constexpr std::uint32_t kReadPiece = 64 << 10;
-constexpr std::uint32_t kMaxReads = 64;
-
 MessageHeader header_for(MessageKind kind, const RemoteAddress& place, std::uint64_t bytes) {
   MessageHeader header{};
   header.kind = kind;
@@ -38,10 +33,6 @@ ucp_request_param_t request_param(Operation& op, ucp_send_nbx_callback_t complet
   param.cb.send = completed;
   param.user_data = &op;
   return param;
-}
-
-AmoOp update_of(SignalOp op) {
-  return op == SignalOp::kSet ? AmoOp::kSet : AmoOp::kAdd;
 }
 
 /// What the peer published about the place, for transfers that are not checked as a whole there.

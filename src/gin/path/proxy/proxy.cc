@@ -251,13 +251,17 @@ pgas::SegmentNumber Proxy::segment_of(std::uint16_t window, std::uint32_t peer) 
   return setup_.is_mapped[peer] ? window : setup_.windows[window].segments[peer];
 }
 
+/// False, after a report: the window was deregistered.
+bool Proxy::is_live(const ginWindowEntry& window, const OpenRequest& open) {
+  if (window.live == GIN_WINDOW_LIVE) return true;
+  fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
+  return false;
+}
+
 /// Fills in what the carrier needs. False: the request names what is not there any more.
 bool Proxy::translate_atomic(const Request& request, OpenRequest& open) {
   const ginWindowEntry& window = setup_.windows[request.to_window];
-  if (window.live != GIN_WINDOW_LIVE) {
-    fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
-    return false;
-  }
+  if (!is_live(window, open)) return false;
   pgas::CarriedRequest& carried = open.carried;
   carried.kind = pgas::CarriedRequest::Kind::kAmo;
   carried.op = static_cast<pgas::AmoOp>(request.operation - ginRingAtomic);
@@ -287,10 +291,7 @@ bool Proxy::translate(const Request& request, OpenRequest& open) {
   carried.lane = open.context->index;
   carried.bytes = request.length;
   if (request.length != 0) {
-    if (far.live != GIN_WINDOW_LIVE || (!is_inline && near.live != GIN_WINDOW_LIVE)) {
-      fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
-      return false;
-    }
+    if (!is_live(far, open) || (!is_inline && !is_live(near, open))) return false;
     carried.segment = segment_of(is_get ? request.from_window : request.to_window, request.peer);
     carried.offset = is_get ? request.from_offset : request.to_offset;
     open.inline_value = request.operand;
@@ -317,10 +318,7 @@ bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
     return true;
   }
   const ginWindowEntry& window = setup_.windows[request.signal_window];
-  if (window.live != GIN_WINDOW_LIVE) {
-    fail(open, ginInvalidArgument, ": a window was deregistered while requests named it");
-    return false;
-  }
+  if (!is_live(window, open)) return false;
   signal.segment = segment_of(request.signal_window, request.peer);
   signal.offset = request.signal_place;
   return true;
@@ -376,7 +374,9 @@ bool Proxy::advance_queues() {
   return moved;
 }
 
-/// On any thread. Release: what the completion brought is seen by take_completed().
+/// On any thread. Release: what the completion brought is seen by take_completed(). The proxy may
+/// end once the request is in the list; its memory stays until detach() has waited for this thread
+/// to leave the carrier.
 void Proxy::on_completed(pgas::CarriedRequest& carried, Status status) {
   auto& open = reinterpret_cast<OpenRequest&>(carried);
   Proxy& proxy = *open.proxy;

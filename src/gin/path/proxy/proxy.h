@@ -111,6 +111,7 @@ class Proxy {
   bool look_at(ProxiedContext& context);
   void accept(ProxiedContext& context, const Request& request);
   void accept_drain(ProxiedContext& context, OpenRequest& open, const Request& request);
+  bool is_live(const ginWindowEntry& window, const OpenRequest& open);
   bool translate(const Request& request, OpenRequest& open);
   bool translate_atomic(const Request& request, OpenRequest& open);
   bool translate_signal(const Request& request, OpenRequest& open);
