@@ -9,7 +9,8 @@ if SANITIZE_THREAD
 TESTS += %D%/mutants
 TSAN_TESTS += %D%/mutants
 endif
-EXTRA_DIST += %D%/mutants
+TESTS += %D%/wrong_kernels
+EXTRA_DIST += %D%/mutants %D%/wrong_kernels
 # Reads the counters of a proxy, which the library doesn't export.
 check_PROGRAMS += %D%/gin_engine_test
 TESTS += %D%/gin_engine_test

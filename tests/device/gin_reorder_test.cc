@@ -5,10 +5,16 @@
 // seeds, and its mended twin with none.
 //
 //   gin_reorder_test [--long] [CASE]
+//   gin_reorder_test --as-pe CASE wrong|mended SEEDS
 //
-// --long gives the twins 500 seeds instead of 20.
+// Ranks are threads; --long gives the twins 500 seeds instead of 20. With --as-pe this process is
+// one PE of two, settings are the launcher's, and the status is 3 when the kernel failed:
+// tests/device/wrong_kernels does that with every case.
+#include <shmem.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "../unit/child.h"
 #include "gin_ranks.h"
@@ -23,6 +29,8 @@ constexpr int kRanks = 2;
 constexpr int kWrongSeeds = 50;
 constexpr int kTwinSeeds = 20;
 constexpr int kTwinSeedsLong = 500;
+constexpr int kFailedAsPe = 3;
+constexpr std::size_t kCases = std::size(gin_test::kWrongCases);
 
 /// One device communicator after the other, each of which has the next seed.
 class Seeds {
@@ -70,6 +78,40 @@ int first_failure(gin_test::WrongKernel kernel, unsigned blocks, int seeds) {
   return failed_at.load();
 }
 
+/// The same with PEs. A wait that is never over ends the job.
+int first_failure_of_pes(gin_test::WrongKernel kernel, unsigned blocks, int seeds) {
+  auto* failed = static_cast<int*>(shmem_calloc(1, sizeof(int)));
+  ginComm_t comm = nullptr;
+  gin_test::must(ginCommCreate(SHMEM_TEAM_WORLD, &comm), "ginCommCreate");
+  const Rank rank{comm, shmem_my_pe(), shmem_n_pes(), [] { shmem_barrier_all(); }};
+  int failed_at = 0;
+  {
+    Seeds runs(rank);
+    for (int seed = 1; seed <= seeds && failed_at == 0; ++seed) {
+      const bool fine = runs.run(kernel, blocks);
+      for (int pe = 0; pe < rank.ranks && !fine; ++pe) shmem_int_p(failed, 1, pe);
+      shmem_barrier_all();
+      if (shmem_int_g(failed, rank.rank) != 0) failed_at = seed;
+    }
+  }
+  gin_test::must(ginCommDestroy(comm), "ginCommDestroy");
+  shmem_free(failed);
+  return failed_at;
+}
+
+int run_as_pe(std::size_t number, bool mended, int seeds) {
+  shmem_init();
+  if (shmem_n_pes() != kRanks) {
+    std::fprintf(stderr, "%d PEs; the kernels are written for %d\n", shmem_n_pes(), kRanks);
+    shmem_global_exit(99);
+  }
+  const WrongCase& test = gin_test::kWrongCases[number];
+  const int seed = first_failure_of_pes(mended ? test.mended : test.wrong, test.blocks, seeds);
+  if (seed != 0 && shmem_my_pe() == 0) std::printf("fails with seed %d\n", seed);
+  shmem_finalize();
+  return seed == 0 ? 0 : kFailedAsPe;
+}
+
 /// Settings are read once a process. A wrong kernel may wait for ever: then the wait is reported.
 bool judge(const WrongCase& test, const char* path, bool mended, int seeds) {
   return gimlet::tests::ended_well(gimlet::tests::in_child([&] {
@@ -93,7 +135,12 @@ bool judge(const WrongCase& test, const char* path, bool mended, int seeds) {
 int main(int argc, char** argv) {
   int twin_seeds = kTwinSeeds;
   std::size_t first = 0;
-  std::size_t end = sizeof gin_test::kWrongCases / sizeof gin_test::kWrongCases[0];
+  std::size_t end = kCases;
+  if (argc == 5 && std::strcmp(argv[1], "--as-pe") == 0) {
+    const std::size_t number = std::strtoul(argv[2], nullptr, 10);
+    if (number >= kCases) return 99;
+    return run_as_pe(number, std::strcmp(argv[3], "mended") == 0, std::atoi(argv[4]));
+  }
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--long") == 0) {
       twin_seeds = kTwinSeedsLong;
