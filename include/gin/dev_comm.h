@@ -85,6 +85,8 @@ typedef struct ginDevComm {
   /* The rest is for the headers of Gimlet. */
   uint32_t strongLegacySignals; /* SignalInc, SignalAdd and the like are strong */
   uint32_t windowCapacity;
+  uint32_t trapsOnError; /* the first thread that sees the error word set ends its launch */
+  uint32_t unused;
   struct ginWindowEntry* windowTable;
   const uint32_t* peerSlots; /* by world rank: see impl/tables.h */
   uint64_t signalsOffset;    /* in the resource window: [context][signal] of 8 bytes */

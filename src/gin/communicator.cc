@@ -483,6 +483,7 @@ void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, Device
   out.resourceWindow = window;
   out.strongLegacySignals = layout.strong_legacy ? 1 : 0;
   out.windowCapacity = WindowTable::kCapacity;
+  out.trapsOnError = device::settings().gin_on_error == "trap" ? 1 : 0;
   out.windowTable = windows_.entries();
   out.peerSlots = slots;
   out.signalsOffset = layout.signals_offset;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "gin/impl/exec.h"
+#include "gin/impl/hooks.h"
 #include "gin/path/proxy/proxy.h"
 
 namespace gimlet::gin {
@@ -53,3 +54,10 @@ bool set_errors(const ginDevComm& comm, const ErrorRecord& own) {
 }
 
 }  // namespace gimlet::gin
+
+extern "C" void gin_exec_comm_trap(const ginDevComm* comm) {
+  std::atomic_ref state(comm->error->state);
+  // Acquire: the code is complete.
+  while (state.load(std::memory_order_acquire) == ginErrorWriting) gin_exec_yield();
+  gin_exec_fail(comm->error->code, nullptr);
+}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What goes wrong ends soon and says why; scripts that launch small programs by oshrun.
-FAULT_TESTS = %D%/killed %D%/settings %D%/wait_report %D%/wrong_arguments
+FAULT_TESTS = %D%/killed %D%/on_error %D%/settings %D%/wait_report %D%/wrong_arguments
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
-check_PROGRAMS += %D%/backpressure %D%/culprit %D%/idle %D%/idle_kernels %D%/late %D%/victim \
+check_PROGRAMS += %D%/backpressure %D%/culprit %D%/failing_kernels %D%/idle %D%/idle_kernels %D%/late %D%/victim \
 	%D%/victim_kernels
 TESTS += %D%/backpressure %D%/idle %D%/idle_kernels
 %C%_backpressure_SOURCES = %D%/backpressure.cc
@@ -13,6 +13,9 @@ TESTS += %D%/backpressure %D%/idle %D%/idle_kernels
 %C%_culprit_SOURCES = %D%/culprit.c
 %C%_culprit_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_culprit_LDADD = libgimlet.la
+%C%_failing_kernels_SOURCES = %D%/failing_kernels.cc tests/device/gin_ranks.h
+%C%_failing_kernels_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_failing_kernels_LDADD = libgimlet.la
 %C%_idle_SOURCES = %D%/idle.c
 %C%_idle_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_idle_LDADD = libgimlet.la

@@ -282,6 +282,40 @@ START_TEST(a_kernel_ends_its_launch_with_a_result_of_its_choice) {
 }
 END_TEST
 
+/// In each block other threads are caught in another kind of loop.
+__global__ void fail_silently(int* never) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) gin_exec_fail(ginTimeout, nullptr);
+  if (blockIdx.x == 1) {
+    for (;;) __syncthreads();
+  }
+  if (blockIdx.x == 2) {
+    for (;;) __nanosleep(100);
+  }
+  if (blockIdx.x == 3) {
+    const gin::atomic_ref<int> word(*never);
+    while (word.load(gin::memory_order_relaxed) == 0) {
+    }
+  }
+  await_flag(never, 7);
+}
+
+START_TEST(a_launch_can_end_without_a_sentence) {
+  choose(_i);
+  static int never;
+  for (const unsigned threads : {1u, 3u}) {
+    ginResult_t result;
+    std::string said;
+    {
+      const CapturedStderr captured;
+      result = run(fail_silently, {5, threads}, &never);
+      said = captured.text();
+    }
+    ck_assert_int_eq(result, ginTimeout);
+    ck_assert_str_eq(said.c_str(), "");
+  }
+}
+END_TEST
+
 __global__ void wrong_mask() {
   __syncwarp(threadIdx.x == 4 ? 0xffff0000u : 0xffffffffu);
 }
@@ -691,7 +725,7 @@ Suite* executor_launch_suite() {
         a_device_synchronisation_covers_one_device, arguments_are_converted_copied_and_destroyed,
         any_callable_is_a_kernel, configurations_that_are_not_allowed_are_refused_with_a_sentence,
         an_exception_that_leaves_a_kernel_ends_its_launch,
-        a_kernel_ends_its_launch_with_a_result_of_its_choice,
+        a_kernel_ends_its_launch_with_a_result_of_its_choice, a_launch_can_end_without_a_sentence,
         kernels_that_can_never_end_or_break_a_rule_say_so, a_long_wait_says_who_waits_for_what,
         host_calls_are_refused_inside_a_kernel, a_forked_child_is_refused,
         a_process_ends_while_a_kernel_runs, an_idle_executor_never_wakes_up}) {

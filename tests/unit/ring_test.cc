@@ -45,6 +45,9 @@ extern "C" int gin_exec_comm_wait(ginWait*, std::uint64_t) {
 extern "C" void gin_exec_comm_fault(const ginDevComm*, const ginFault*) {
   std::abort();
 }
+extern "C" void gin_exec_comm_trap(const ginDevComm*) {
+  std::abort();
+}
 extern "C" void gin_exec_comm_wake_proxy(const ginDevComm*) {}
 
 namespace {

@@ -85,7 +85,9 @@ GIN_DEVICE_INLINE Order wait_order(memory_order order) {
   return has_acquire(order) ? kWaitOrder : Order::kRelaxed;
 }
 
-GIN_DEVICE_INLINE uint64_t read_word(OwnWord const& word, int bits, memory_order given) {
+GIN_DEVICE_INLINE uint64_t read_word(ginDevComm const& comm, OwnWord const& word, int bits,
+                                     memory_order given) {
+  if (comm.trapsOnError != 0) has_failed(comm);  // the caller may look again and again
   const Order order = has_acquire(given) ? Order::kAcquire : Order::kRelaxed;
   uint64_t value = load(word.direct, order);
   if (word.net != nullptr) value += load(word.net, order) - word.net_base;
@@ -325,13 +327,13 @@ GIN_DEVICE_INLINE void Context::wait(ginRequest_t& request, Coop coop, Descripto
 GIN_DEVICE_INLINE uint64_t Context::readSignal(ginSignal_t signal, int bits,
                                                memory_order ord) const {
   if (!impl::is_signal(comm, ginOpReadSignal, signal)) return 0;
-  return impl::read_word(impl::own_signal(comm, contextId, signal), bits, ord);
+  return impl::read_word(comm, impl::own_signal(comm, contextId, signal), bits, ord);
 }
 
 GIN_DEVICE_INLINE uint64_t Context::readSignal(ginWindow_t signalWindow, size_t signalOffset,
                                                int bits, memory_order ord) const {
   const uint64_t* word = impl::resolve_own_word(comm, ginOpReadSignal, signalWindow, signalOffset);
-  return word == nullptr ? 0 : impl::read_word({word, nullptr, 0}, bits, ord);
+  return word == nullptr ? 0 : impl::read_word(comm, {word, nullptr, 0}, bits, ord);
 }
 
 template <class Coop>
@@ -422,7 +424,7 @@ GIN_DEVICE_INLINE void Context::resetSignal(ginWindow_t signalWindow, size_t sig
 GIN_DEVICE_INLINE uint64_t Context::readCounter(ginCounter_t counter, int bits,
                                                 memory_order ord) const {
   if (!impl::is_counter(comm, ginOpCounter, counter)) return 0;
-  return impl::read_word(impl::own_counter(comm, contextId, counter), bits, ord);
+  return impl::read_word(comm, impl::own_counter(comm, contextId, counter), bits, ord);
 }
 
 template <class Coop>

@@ -29,6 +29,7 @@ GIN_DEVICE_INLINE void fault_of(ginDevComm const& comm, ginOperation operation,
   fault.allowed = allowed;
   fault.peer = peer;
   report_fault(comm, fault);
+  has_failed(comm);  // now it has: does it trap?
 }
 
 /// World rank of a member of a team, or -1 after a report.

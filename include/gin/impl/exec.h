@@ -113,9 +113,9 @@ GIN_EXEC_API void* gin_exec_shared(const void* site, size_t bytes, size_t align)
 /* The shared_bytes of the launch, aligned to 128; NULL when there are none. */
 GIN_EXEC_API void* gin_exec_dynamic_shared(void);
 
-/* Ends the launch of the calling device thread with `result` and one sentence on standard error;
-   its other threads stop where they are, without running destructors. On a host thread it ends the
-   process. Does not return. */
+/* Ends the launch of the calling device thread with `result` and one sentence on standard error
+   (NULL: it is told elsewhere); its other threads stop where they are, at their next hand-over,
+   without running destructors. On a host thread it ends the process. Does not return. */
 GIN_EXEC_API void gin_exec_fail(int result, const char* sentence) __attribute__((noreturn));
 
 typedef struct gin_exec_stream gin_exec_stream;

@@ -15,11 +15,11 @@
 namespace gin {
 namespace impl {
 
-GIN_DEVICE_INLINE bool has_failed(ginDevComm const& comm) {
-  return load(&comm.error->state, Order::kRelaxed) != ginErrorFine;
-}
-
 #ifdef __CUDACC__
+
+GIN_DEVICE_INLINE void end_launch(ginDevComm const&) {
+  __trap();
+}
 
 GIN_DEVICE_INLINE void set_error(struct ginErrorWord* word, int code, int rank,
                                  struct ginFault const& fault) {
@@ -54,6 +54,10 @@ GIN_DEVICE_INLINE void note_look(const uint64_t*, uint64_t) {}
 
 #else
 
+GIN_DEVICE_INLINE void end_launch(ginDevComm const& comm) {
+  gin_exec_comm_trap(&comm);
+}
+
 GIN_DEVICE_INLINE void report_fault(ginDevComm const& comm, struct ginFault const& fault) {
   gin_exec_comm_fault(&comm, &fault);
 }
@@ -67,6 +71,13 @@ GIN_DEVICE_INLINE void note_look(const uint64_t* word, uint64_t seen) {
 }
 
 #endif
+
+/// Where the communicator is to trap on errors, this does not return when it has failed.
+GIN_DEVICE_INLINE bool has_failed(ginDevComm const& comm) {
+  if (load(&comm.error->state, Order::kRelaxed) == ginErrorFine) return false;
+  if (comm.trapsOnError != 0) end_launch(comm);
+  return true;
+}
 
 /// a <= b when only the low `bits` bits count and they roll over.
 GIN_DEVICE_INLINE bool rolling_at_most(uint64_t a, uint64_t b, int bits) {

@@ -20,6 +20,10 @@ GIN_EXEC_API int gin_exec_comm_wait(struct ginWait* wait, uint64_t seen);
    sentence; the words of its other ranks too. */
 GIN_EXEC_API void gin_exec_comm_fault(const ginDevComm* comm, const struct ginFault* fault);
 
+/* Ends the launch of the calling device thread with the code of the communicator's error word,
+   which is set. The sentence about it is written by whoever set it. */
+GIN_EXEC_API void gin_exec_comm_trap(const ginDevComm* comm) __attribute__((noreturn));
+
 /* A slot was written while the proxy threads of the communicator slept. */
 GIN_EXEC_API void gin_exec_comm_wake_proxy(const ginDevComm* comm);
 

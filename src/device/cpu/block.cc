@@ -25,7 +25,7 @@ gin_exec_dim Launch::block_index(std::uint64_t number) const {
 void Launch::fail(int error, std::string_view sentence) {
   int none = 0;
   if (!result.compare_exchange_strong(none, error, std::memory_order_relaxed)) return;
-  log::error("{}", sentence);
+  if (!sentence.empty()) log::error("{}", sentence);
   failed.store(true, std::memory_order_relaxed);
   if (thread_run != nullptr) thread_run->wake_all();
 }

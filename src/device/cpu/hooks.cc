@@ -259,8 +259,11 @@ void* gin_exec_dynamic_shared(void) {
 }
 
 void gin_exec_fail(int result, const char* sentence) {
-  DeviceThread& thread = this_thread(sentence);
-  end_launch(thread, result, [&] { return fmt::format("{}: {}", where(thread), sentence); });
+  DeviceThread& thread = this_thread(sentence == nullptr ? "the end of a kernel" : sentence);
+  end_launch(thread, result, [&] {
+    if (sentence == nullptr) return std::string();
+    return fmt::format("{}: {}", where(thread), sentence);
+  });
 }
 
 int gin_exec_launch(const gin_exec_launch_config* config, const gin_exec_kernel* kernel) {

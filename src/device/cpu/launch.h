@@ -44,8 +44,8 @@ struct Launch {
   gin_exec_dim block_index(std::uint64_t number) const;
   std::string_view name() const { return kernel_name; }
 
-  /// Ends the launch with an error: the first one is reported and kept, its blocks are dropped by
-  /// whoever meets them next.
+  /// Ends the launch with an error: the first one is reported (unless the sentence is empty) and
+  /// kept, its blocks are dropped by whoever meets them next.
   void fail(int error, std::string_view sentence);
   bool has_failed() const { return failed.load(std::memory_order_relaxed); }
   void destroy_args();

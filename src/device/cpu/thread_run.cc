@@ -104,7 +104,7 @@ bool ThreadBlock::meet_quietly(SystemThread& self, Arrive arrive) {
 template <class Arrive>
 void ThreadBlock::meet(SystemThread& self, void* place, Arrive arrive) {
   tsan_release(place);
-  if (!meet_quietly(self, arrive)) abandon(self);
+  if (!meet_quietly(self, arrive) || launch->has_failed()) abandon(self);
   tsan_acquire(place);
 }
 
