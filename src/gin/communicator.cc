@@ -402,17 +402,18 @@ void Communicator::fail_device_comm(const ginDevComm& comm, const ErrorRecord& r
 /// Not started: peers may raise signals and send notes, but nothing is carried yet.
 Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queue_depth,
                                 DeviceComm& device_comm) {
+  const std::uint32_t threads =
+      Proxies::count(layout.contexts, device::settings().gin_proxy_contexts);
+  const std::uint32_t contexts_each = (layout.contexts + threads - 1) / threads;
   std::unique_ptr<RingMemory> rings;
-  GIMLET_TRY(RingMemory::make(layout, size(), queue_depth, rings));
+  GIMLET_TRY(RingMemory::make(layout, size(), queue_depth, contexts_each, rings));
   Proxy::Setup setup;
-  if (next_seed_ != 0) device_comm.reordering = make_reordering();
-  setup.carrier =
-      device_comm.reordering != nullptr ? device_comm.reordering.get() : proxy_.carrier();
+  setup.carriers = carriers_of(threads, device_comm);
   setup.rank = rank();
   setup.ranks = size();
   setup.connected = connected_ranks(layout.connection);
   for (int r = 0; r < size(); ++r) {
-    setup.is_mapped.push_back(device_comm.reordering != nullptr && path_to(r, nullptr) == &direct_);
+    setup.is_mapped.push_back(!device_comm.reordering.empty() && path_to(r, nullptr) == &direct_);
   }
   setup.windows = windows_.entries();
   setup.signals_pitch = layout.signals_pitch;
@@ -422,11 +423,25 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   setup.fail = [this, kept = &device_comm](const ErrorRecord& record, const std::string& sentence) {
     fail_device_comm(kept->comm, record, sentence);
   };
-  return Proxy::open(std::move(setup), std::move(rings), device_comm.proxy);
+  return Proxies::open(std::move(setup), std::move(rings), device_comm.proxy);
 }
 
 /// Each device communicator has a seed of its own, so that a program sees several orders.
-std::unique_ptr<ReorderingCarrier> Communicator::make_reordering() {
+std::vector<pgas::Carrier*> Communicator::carriers_of(std::uint32_t threads,
+                                                      DeviceComm& device_comm) {
+  if (next_seed_ == 0) return std::vector<pgas::Carrier*>(threads, proxy_.carrier());
+  if (rank() == 0)
+    log::info("{}operations are reordered with seed {}", sentence_prefix(), next_seed_);
+  std::vector<pgas::Carrier*> carriers;
+  for (std::uint32_t t = 0; t < threads; ++t) {
+    device_comm.reordering.push_back(make_reordering());
+    carriers.push_back(device_comm.reordering.back().get());
+  }
+  ++next_seed_;
+  return carriers;
+}
+
+std::unique_ptr<ReorderingCarrier> Communicator::make_reordering() const {
   MappedCarrier::Setup setup;
   setup.windows = windows_.entries();
   setup.capacity = WindowTable::kCapacity;
@@ -435,10 +450,8 @@ std::unique_ptr<ReorderingCarrier> Communicator::make_reordering() {
     const bool direct = path_to(r, nullptr) == &direct_;
     setup.slots.push_back(direct ? slots_[static_cast<std::size_t>(r)] : GIN_PROXY_SLOT);
   }
-  if (rank() == 0)
-    log::info("{}operations are reordered with seed {}", sentence_prefix(), next_seed_);
   return std::make_unique<ReorderingCarrier>(std::make_unique<MappedCarrier>(std::move(setup)),
-                                             next_seed_++, rank());
+                                             next_seed_, rank());
 }
 
 /// Collective.
@@ -464,7 +477,7 @@ void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, Device
   for (const int r : connected_ranks(layout.connection)) {
     const Path* path = path_to(r, nullptr);
     slots[r] = path == &direct_ ? slots_[static_cast<std::size_t>(r)] : GIN_PROXY_SLOT;
-    if (path == &direct_ && device_comm.reordering != nullptr) slots[r] |= GIN_SLOT_BY_RING;
+    if (path == &direct_ && !device_comm.reordering.empty()) slots[r] |= GIN_SLOT_BY_RING;
   }
   out.magic = GIN_API_MAGIC;
   out.version = GIN_VERSION_CODE;
@@ -502,7 +515,7 @@ void Communicator::fill(const ResourceLayout& layout, ginWindow_t window, Device
 void Communicator::forget(std::unique_ptr<DeviceComm> device_comm) {
   const double patience = device::settings().connect_timeout;
   bool over = device_comm->proxy == nullptr || device_comm->proxy->stop(patience);
-  if (device_comm->reordering != nullptr && !device_comm->reordering->is_empty()) over = false;
+  for (const auto& reordering : device_comm->reordering) over = over && reordering->is_empty();
   ginResult_t fine = ginSuccess;
   past_error_.compare_exchange_strong(fine, read_error(*device_comm->comm.error));
   if (grave_ != nullptr) grave_->keep(device_comm->memory);

@@ -12,7 +12,7 @@
 #include "gin/comm.h"
 #include "gin/error_word.h"
 #include "gin/path/direct/direct_path.h"
-#include "gin/path/proxy/proxy.h"
+#include "gin/path/proxy/proxies.h"
 #include "gin/path/proxy/proxy_path.h"
 #include "gin/path/proxy/reordering_carrier.h"
 #include "gin/resource_layout.h"
@@ -88,8 +88,8 @@ class Communicator {
   struct DeviceComm {
     std::shared_ptr<const device::Memory> memory;
     ginDevComm comm{};
-    std::unique_ptr<ReorderingCarrier> reordering;  // null: not wanted
-    std::unique_ptr<Proxy> proxy;                   // null: all peers are direct
+    std::vector<std::unique_ptr<ReorderingCarrier>> reordering;  // by proxy thread, if wanted
+    std::unique_ptr<Proxies> proxy;                              // null: all peers are direct
   };
 
   Communicator(std::unique_ptr<pgas::Group> group, Members members);
@@ -107,7 +107,8 @@ class Communicator {
   Status compare(const Status& mine, const ResourceLayout& layout);
   Status open_proxy(const ResourceLayout& layout, std::uint32_t queue_depth,
                     DeviceComm& device_comm);
-  std::unique_ptr<ReorderingCarrier> make_reordering();
+  std::vector<pgas::Carrier*> carriers_of(std::uint32_t threads, DeviceComm& device_comm);
+  std::unique_ptr<ReorderingCarrier> make_reordering() const;
   Status start_proxy(const ResourceLayout& layout, ginWindow_t resources, DeviceComm& device_comm);
   void fail_device_comm(const ginDevComm& comm, const ErrorRecord& record,
                         const std::string& sentence);

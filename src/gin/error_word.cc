@@ -5,7 +5,7 @@
 
 #include "gin/impl/exec.h"
 #include "gin/impl/hooks.h"
-#include "gin/path/proxy/proxy.h"
+#include "gin/path/proxy/proxies.h"
 
 namespace gimlet::gin {
 
@@ -49,7 +49,7 @@ bool set_errors(const ginDevComm& comm, const ErrorRecord& own) {
   }
   if (!first) return false;
   gin_exec_wake();
-  if (comm.proxy != nullptr) static_cast<Proxy*>(comm.proxy)->wake();
+  if (comm.proxy != nullptr) static_cast<Proxies*>(comm.proxy)->wake();
   return true;
 }
 

@@ -88,8 +88,8 @@ int look_at_clock(ginWait& wait, std::uint64_t seen) {
 }  // namespace
 }  // namespace gimlet::gin
 
-extern "C" void gin_exec_comm_wake_proxy(const ginDevComm* comm) {
-  static_cast<gimlet::gin::Proxy*>(comm->proxy)->wake();
+extern "C" void gin_exec_comm_wake_proxy(const ginDevComm* comm, std::uint32_t context) {
+  static_cast<gimlet::gin::Proxies*>(comm->proxy)->wake(context);
 }
 
 extern "C" int gin_exec_comm_wait(ginWait* wait, std::uint64_t seen) {

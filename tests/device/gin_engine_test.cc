@@ -7,7 +7,7 @@
 #include <gin/launch.h>
 #include <shmem.h>
 
-#include "gin/path/proxy/proxy.h"
+#include "gin/path/proxy/proxies.h"
 #include "gin_ranks.h"
 
 namespace {
@@ -20,10 +20,9 @@ struct Counts {
 };
 
 Counts counts_of(const ginDevComm& comm) {
-  const auto& proxy = *static_cast<const gimlet::gin::Proxy*>(comm.proxy);
-  const gimlet::gin::EngineCounters& c = proxy.counters();
-  return {c.requests.read(), c.batches.read(),  c.drains.read(),
-          c.parks.read(),    c.wake_ups.read(), proxy.confirmations()};
+  const auto& proxies = *static_cast<const gimlet::gin::Proxies*>(comm.proxy);
+  const gimlet::gin::EngineCounts c = proxies.counts();
+  return {c.requests, c.batches, c.drains, c.parks, c.wake_ups, proxies.confirmations()};
 }
 
 /// One put with a signal at a time, to and fro.

@@ -135,7 +135,8 @@ struct Run {
   const char* lsa_team_size;
   const char* path;
   const char* direct_span;
-  const char* seed = "0";  // of GIN_REORDER, unless that is set already
+  const char* seed = "0";           // of GIN_REORDER, unless that is set already
+  const char* contexts_each = "0";  // of GIN_PROXY_CONTEXTS
 };
 
 // At most 256 device threads run at a time as system threads, all ranks together.
@@ -154,8 +155,12 @@ const Run kRuns[] = {
     {"suite", 3, suite, "fibers", "0", "auto", "0", "1"},
     {"suite", 3, suite, "fibers", "0", "proxy", "0", "2"},
     {"suite", 3, suite, "fibers", "0", "auto", "2", "3"},
+    {"suite", 3, suite, "fibers", "0", "auto", "2", "4", "1"},
+    {"suite", 3, suite, "fibers", "0", "proxy", "0", "0", "1"},
+    {"suite", 3, suite, "fibers", "0", "auto", "2", "0", "2"},
     {"suite", 2, suite, "threads", "1", "auto", "0"},
     {"suite", 2, suite, "threads", "1", "proxy", "0"},
+    {"suite", 2, suite, "threads", "1", "proxy", "0", "0", "1"},
     {"many ranks", 45, many_ranks, "fibers", "0", "auto", "0"},
     {"many ranks", 45, many_ranks, "fibers", "0", "proxy", "0"},
     {"many ranks", 45, many_ranks, "fibers", "0", "auto", "7"},
@@ -164,8 +169,9 @@ const Run kRuns[] = {
 
 int run_in_child(const char* program, std::size_t index) {
   const Run& run = kRuns[index];
-  std::printf("%s, %d ranks, %s, lsa limit %s, path %s, direct span %s, seed %s\n", run.name,
-              run.ranks, run.executor, run.lsa_team_size, run.path, run.direct_span, run.seed);
+  std::printf("%s, %d ranks, %s, lsa limit %s, path %s, direct span %s, seed %s, contexts %s\n",
+              run.name, run.ranks, run.executor, run.lsa_team_size, run.path, run.direct_span,
+              run.seed, run.contexts_each);
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -174,6 +180,7 @@ int run_in_child(const char* program, std::size_t index) {
     ::setenv("GIN_PATH", run.path, 1);
     ::setenv("GIN_DIRECT_SPAN", run.direct_span, 1);
     ::setenv("GIN_REORDER", run.seed, 0);
+    ::setenv("GIN_PROXY_CONTEXTS", run.contexts_each, 1);
     const std::string number = std::to_string(index);
     ::execl("/proc/self/exe", program, number.c_str(), nullptr);
     ::_exit(99);

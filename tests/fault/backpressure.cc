@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// launch: np=3 path=proxy mpirun=no timeout=240
+// launch: np=3 path=proxy,split mpirun=no timeout=240
 //
 // backpressure [SECONDS]: PE 2 is stopped by a signal. PEs 0 and 1 then post more requests to it
 // than lanes, queues and rings hold, in a context of their own, while in another they exchange

@@ -48,7 +48,7 @@ extern "C" void gin_exec_comm_fault(const ginDevComm*, const ginFault*) {
 extern "C" void gin_exec_comm_trap(const ginDevComm*) {
   std::abort();
 }
-extern "C" void gin_exec_comm_wake_proxy(const ginDevComm*) {}
+extern "C" void gin_exec_comm_wake_proxy(const ginDevComm*, std::uint32_t) {}
 
 namespace {
 

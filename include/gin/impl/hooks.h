@@ -24,8 +24,8 @@ GIN_EXEC_API void gin_exec_comm_fault(const ginDevComm* comm, const struct ginFa
    which is set. The sentence about it is written by whoever set it. */
 GIN_EXEC_API void gin_exec_comm_trap(const ginDevComm* comm) __attribute__((noreturn));
 
-/* A slot was written while the proxy threads of the communicator slept. */
-GIN_EXEC_API void gin_exec_comm_wake_proxy(const ginDevComm* comm);
+/* A slot of that context was written while the proxy thread that serves it slept. */
+GIN_EXEC_API void gin_exec_comm_wake_proxy(const ginDevComm* comm, uint32_t context);
 
 #ifdef __cplusplus
 }

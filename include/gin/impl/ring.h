@@ -69,10 +69,11 @@ GIN_DEVICE_INLINE void write_slot(struct ginRing const& ring, uint64_t number,
 }
 #endif
 
-GIN_DEVICE_INLINE void wake_proxy(ginDevComm const& comm, struct ginRing const& ring) {
+GIN_DEVICE_INLINE void wake_proxy(ginDevComm const& comm, uint32_t context) {
 #ifndef __CUDACC__
   // The proxy orders its `parked` before its last look at the slots for both sides.
-  if (load(ring.parked, Order::kRelaxed) != 0) gin_exec_comm_wake_proxy(&comm);
+  if (load(comm.rings[context].parked, Order::kRelaxed) != 0)
+    gin_exec_comm_wake_proxy(&comm, context);
 #endif
 }
 
@@ -87,7 +88,7 @@ GIN_DEVICE_INLINE bool post(ginDevComm const& comm, uint32_t context,
   for (;;) {
     if (has_credit(ring, number)) {
       write_slot(ring, number, request);
-      wake_proxy(comm, ring);
+      wake_proxy(comm, context);
       return true;
     }
     refresh_credit(ring);

@@ -19,6 +19,21 @@ class Tally {
   std::atomic<std::uint64_t> count_{0};
 };
 
+/// The same, read at some time, perhaps of several threads.
+struct EngineCounts {
+  std::uint64_t requests = 0, batches = 0, drains = 0, queued = 0, parks = 0, wake_ups = 0;
+
+  EngineCounts& operator+=(const EngineCounts& other) {
+    requests += other.requests;
+    batches += other.batches;
+    drains += other.drains;
+    queued += other.queued;
+    parks += other.parks;
+    wake_ups += other.wake_ups;
+    return *this;
+  }
+};
+
 /// What a proxy thread has done, for tests and the debug log.
 struct EngineCounters {
   Tally requests;  // taken out of rings
@@ -27,6 +42,11 @@ struct EngineCounters {
   Tally queued;    // requests that found no room in their lane at once
   Tally parks;     // how often the thread went to sleep
   Tally wake_ups;  // how often it was rung for before it slept again
+
+  EngineCounts read() const {
+    return {requests.read(), batches.read(), drains.read(),
+            queued.read(),   parks.read(),   wake_ups.read()};
+  }
 };
 
 }  // namespace gimlet::gin

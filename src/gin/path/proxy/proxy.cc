@@ -16,6 +16,7 @@
 #include "gin/action.h"
 #include "gin/device_text.h"
 #include "gin/impl/exec.h"
+#include "gin/path/proxy/error_note.h"
 
 namespace gimlet::gin {
 namespace {
@@ -28,16 +29,6 @@ constexpr int kBatch = 64;
 constexpr std::uint64_t kSpinNs = 200'000;
 // While something can only be tried again, and where the system has no barrier for all threads.
 constexpr std::uint64_t kNapNs = 1'000'000;
-
-/// What a failed rank tells its peers.
-struct ErrorNote {
-  std::int32_t code;
-  std::int32_t rank;
-  std::int32_t peer;
-  std::uint32_t operation;
-  std::uint64_t offset;
-};
-static_assert(sizeof(ErrorNote) <= pgas::Carrier::kNoteBytes);
 
 /// With more threads that spin than cores, each look that finds nothing lets others run.
 void pause_between_looks() {
@@ -64,56 +55,27 @@ ginOperation operation_of(std::uint32_t ring_operation) {
 
 }  // namespace
 
-Proxy::Proxy(Setup setup, std::unique_ptr<RingMemory> memory)
-    : setup_(std::move(setup)), memory_(std::move(memory)) {
+Proxy::Proxy(const Common& common, std::uint32_t number)
+    : common_(common),
+      setup_(common.setup),
+      carrier_(*common.setup.carriers[number]),
+      tells_errors_(number == 0) {
   ginDevComm words{};
-  memory_->fill(words);
-  std::uint64_t* counters = words.netCounters;
-  for (ginRing& ring : memory_->rings()) {
+  common.memory->fill(words);
+  const std::span<ginRing> rings = common.memory->rings();
+  const auto all = static_cast<std::uint32_t>(rings.size());
+  const std::uint32_t first = number * common.contexts_each;
+  for (std::uint32_t c = first; c < std::min(all, first + common.contexts_each); ++c) {
     contexts_.push_back(
-        std::make_unique<ProxiedContext>(static_cast<std::uint32_t>(contexts_.size()), ring,
-                                         static_cast<std::size_t>(setup_.ranks)));
-    contexts_.back()->counters = counters;
-    if (counters != nullptr) counters += setup_.counters_pitch / sizeof(std::uint64_t);
+        std::make_unique<ProxiedContext>(c, rings[c], static_cast<std::size_t>(setup_.ranks)));
+    if (words.netCounters == nullptr) continue;
+    contexts_.back()->counters =
+        words.netCounters + c * (setup_.counters_pitch / sizeof(std::uint64_t));
   }
+  parked_ = rings[first].parked;
 }
 
-Status Proxy::open(Setup setup, std::unique_ptr<RingMemory> memory, std::unique_ptr<Proxy>& out) {
-  std::unique_ptr<Proxy> made(new Proxy(std::move(setup), std::move(memory)));
-  const std::span<std::byte> signals = made->memory_->signals();
-  pgas::Carrier& carrier = *made->setup_.carrier;
-  GIMLET_TRY(carrier.add_segment(signals.data(), signals.size(), made->address_.signals));
-  pgas::Carrier::Listener listener;
-  listener.refused = [proxy = made.get()](const pgas::Refusal& refusal) {
-    proxy->hear_refusal(refusal);
-  };
-  listener.noted = [proxy = made.get()](int, std::span<const std::byte> note) {
-    proxy->hear_note(note);
-  };
-  if (Status status = carrier.add_listener(std::move(listener), made->address_.listener);
-      !status.ok()) {
-    carrier.remove_segment(made->address_.signals);
-    return status;
-  }
-  made->is_attached_ = true;
-  out = std::move(made);
-  return {};
-}
-
-Proxy::~Proxy() {
-  stop(0);
-  detach();
-}
-
-void Proxy::detach() {
-  if (!std::exchange(is_attached_, false)) return;
-  setup_.carrier->remove_listener(address_.listener);
-  setup_.carrier->remove_segment(address_.signals);
-}
-
-Status Proxy::start(std::vector<Address> peers) {
-  peers_ = std::move(peers);
-  is_started_.store(true, std::memory_order_release);
+Status Proxy::start() {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's threads
@@ -122,34 +84,24 @@ Status Proxy::start(std::vector<Address> peers) {
     thread_ = std::thread([this] { run(); });
     ::pthread_setname_np(thread_.native_handle(), "gimlet-proxy");
   } catch (const std::system_error& error) {
-    result = fail_errno(error.code().value(), "the proxy thread can't be started");
+    result = fail_errno(error.code().value(), "a proxy thread can't be started");
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return result;
 }
 
-bool Proxy::stop(double seconds) {
+bool Proxy::join() {
   if (!thread_.joinable()) return true;
-  stopping_.store(true, std::memory_order_release);
-  wake();
-  const std::uint64_t limit = device::now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-  while (!ended_.load(std::memory_order_acquire) && device::now_ns() < limit) {
-    const timespec nap = {0, 50'000};
-    ::nanosleep(&nap, nullptr);
-  }
-  abandoned_.store(true, std::memory_order_release);
   wake();
   thread_.join();
   log::debug(
-      "the proxy of {} contexts took {} requests in {} batches, drained {} times, had no room at "
-      "once for {}, slept {} times and was woken {} times",
-      contexts_.size(), counters_.requests.read(), counters_.batches.read(),
-      counters_.drains.read(), counters_.queued.read(), counters_.parks.read(),
-      counters_.wake_ups.read());
-  if (open_count_ == 0) return true;
-  // This object stays for the sake of those requests; what it reports to may go.
-  setup_.carrier->remove_listener(address_.listener);
-  return false;
+      "the proxy of contexts {} to {} took {} requests in {} batches, drained {} times, had no "
+      "room "
+      "at once for {}, slept {} times and was woken {} times",
+      contexts_.front()->index, contexts_.back()->index, counters_.requests.read(),
+      counters_.batches.read(), counters_.drains.read(), counters_.queued.read(),
+      counters_.parks.read(), counters_.wake_ups.read());
+  return open_count_ == 0;
 }
 
 void Proxy::run() {
@@ -157,14 +109,14 @@ void Proxy::run() {
   for (;;) {
     bool moved = false;
     for (auto& context : contexts_) moved |= look_at(*context);
-    moved |= setup_.carrier->progress();
+    moved |= carrier_.progress();
     moved |= take_completed();
     moved |= advance_queues();
     for (auto& context : contexts_) publish(*context);
-    if (has_failed()) moved |= tell_peers();
+    if (tells_errors_ && has_failed()) moved |= tell_peers();
     const bool done = open_count_ == 0 && !moved && untold_.empty();
-    if (stopping_.load(std::memory_order_acquire) &&
-        (done || abandoned_.load(std::memory_order_acquire)))
+    if (common_.stopping.load(std::memory_order_acquire) &&
+        (done || common_.abandoned.load(std::memory_order_acquire)))
       break;
     if (moved) {
       idle_since_ns_ = 0;
@@ -207,7 +159,7 @@ void Proxy::accept(ProxiedContext& context, const Request& request) {
   open.number = context.consumer.next() - 1;
   open.operation = request.operation;
   open.carried.completed = &Proxy::on_completed;
-  open.carried.listener = address_.listener;
+  open.carried.listener = *listener_;
   ++open_count_;
   context.open.append(open);
   if (request.operation == ginRingDrain) return accept_drain(context, open, request);
@@ -239,7 +191,7 @@ void Proxy::accept_drain(ProxiedContext& context, OpenRequest& open, const Reque
     part.carried.rank = lane->peer;
     part.carried.lane = context.index;
     part.carried.completed = &Proxy::on_completed;
-    part.carried.listener = address_.listener;
+    part.carried.listener = *listener_;
     ++open.parts;
     ++open_count_;
     enqueue(part);
@@ -311,8 +263,8 @@ bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
   signal.op = pgas::SignalOp::kAdd;
   signal.value = request.value;
   if ((request.flags & ginRingIndexSignal) != 0) {
-    signal.segment = peers_[request.peer].signals;
-    signal.offset = peers_[request.peer].signals_offset +
+    signal.segment = common_.peers[request.peer].signals;
+    signal.offset = common_.peers[request.peer].signals_offset +
                     open.context->index * setup_.signals_pitch +
                     request.signal_place * sizeof(std::uint64_t);
     return true;
@@ -353,7 +305,7 @@ bool Proxy::advance(ProxiedContext& context, Lane& lane) {
     OpenRequest& open = *lane.first_queued;
     OpenRequest* const behind = open.behind;
     ++lane.posted;  // it may be complete before post() returns
-    if (!setup_.carrier->post(open.carried)) {
+    if (!carrier_.post(open.carried)) {
       --lane.posted;
       break;
     }
@@ -385,8 +337,7 @@ void Proxy::on_completed(pgas::CarriedRequest& carried, Status status) {
   while (!proxy.completed_.compare_exchange_weak(
       open.next_completed, &open, std::memory_order_release, std::memory_order_relaxed)) {
   }
-  if (std::atomic_ref(*proxy.memory_->rings()[0].parked).load(std::memory_order_relaxed) != 0)
-    proxy.bell_.ring();
+  if (std::atomic_ref(*proxy.parked_).load(std::memory_order_relaxed) != 0) proxy.bell_.ring();
 }
 
 bool Proxy::take_completed() {
@@ -466,49 +417,10 @@ bool Proxy::tell_peers() {
   const ErrorNote note = {ginRemoteError, word.rank, word.peer, word.operation, word.offset};
   const std::size_t before = untold_.size();
   std::erase_if(untold_, [&](int rank) {
-    return setup_.carrier->post_note(rank, peers_[static_cast<std::size_t>(rank)].listener,
-                                     std::as_bytes(std::span(&note, 1)));
+    return carrier_.post_note(rank, common_.peers[static_cast<std::size_t>(rank)].listener,
+                              std::as_bytes(std::span(&note, 1)));
   });
   return untold_.size() != before;
-}
-
-void Proxy::hear_note(std::span<const std::byte> bytes) {
-  ErrorNote note{};
-  if (bytes.size() < sizeof note || !is_started_.load(std::memory_order_acquire)) return;
-  std::memcpy(&note, bytes.data(), sizeof note);
-  ErrorRecord record;
-  record.code = ginRemoteError;
-  record.rank = note.rank;
-  record.peer = note.peer;
-  record.operation = static_cast<ginOperation>(note.operation);
-  record.offset = note.offset;
-  setup_.fail(record, {});
-  wake();
-}
-
-/// On any thread.
-void Proxy::hear_refusal(const pgas::Refusal& refusal) {
-  if (!is_started_.load(std::memory_order_acquire)) return;
-  const bool is_inside =
-      refusal.bytes <= refusal.size && refusal.offset <= refusal.size - refusal.bytes;
-  ginFault fault{};
-  fault.peer = refusal.rank;
-  fault.operation = refusal.kind == pgas::CarriedRequest::Kind::kGet   ? ginOpGet
-                    : refusal.kind == pgas::CarriedRequest::Kind::kAmo ? ginOpAtomic
-                    : refusal.is_signal                                ? ginOpSignal
-                                                                       : ginOpPut;
-  fault.reason = refusal.size == 0 ? ginFaultWindow : is_inside ? ginFaultAlignment : ginFaultRange;
-  fault.value = static_cast<std::int64_t>(refusal.offset);
-  fault.bytes = refusal.bytes;
-  fault.allowed = refusal.size;
-  ErrorRecord record;
-  record.code = ginInvalidArgument;
-  record.rank = setup_.rank;
-  record.peer = fault.peer;
-  record.operation = static_cast<ginOperation>(fault.operation);
-  record.offset = refusal.offset;
-  setup_.fail(record, "a kernel's " + setup_.describe(fault));
-  wake();
 }
 
 /// `what`: behind the name of the operation.
@@ -524,7 +436,7 @@ void Proxy::fail(const OpenRequest& open, ginResult_t code, const std::string& w
 
 bool Proxy::has_work() {
   if (completed_.load(std::memory_order_acquire) != nullptr) return true;
-  if (stopping_.load(std::memory_order_acquire)) return true;
+  if (common_.stopping.load(std::memory_order_acquire)) return true;
   return std::ranges::any_of(contexts_, [](const auto& context) {
     return context->queued < ProxiedContext::kMostQueued && context->consumer.is_ready();
   });
@@ -536,12 +448,12 @@ void Proxy::rest() {
   if (idle_since_ns_ == 0) idle_since_ns_ = now;
   if (now - idle_since_ns_ < kSpinNs) return pause_between_looks();
   const std::uint32_t seen = bell_.rings();
-  std::atomic_ref parked(*memory_->rings()[0].parked);
+  std::atomic_ref parked(*parked_);
   parked.store(1, std::memory_order_relaxed);
   const bool ordered = device::barrier_of_all_threads();
   const bool tries_again = !queues_.empty() || !untold_.empty() ||
-                           (stopping_.load(std::memory_order_relaxed) && open_count_ != 0);
-  const bool failed_unseen = has_failed() && !telling_;
+                           (common_.stopping.load(std::memory_order_relaxed) && open_count_ != 0);
+  const bool failed_unseen = tells_errors_ && has_failed() && !telling_;
   if (!has_work() && !failed_unseen) {
     counters_.parks.add(1);
     bell_.sleep(seen, ordered && !tries_again ? 0 : kNapNs);

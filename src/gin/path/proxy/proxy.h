@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -41,8 +42,8 @@ struct ProxiedContext {
   std::vector<std::unique_ptr<Lane>> lanes;  // by peer, made at first use
 };
 
-/// The thread that carries the requests of device code to peers that loads and stores don't reach,
-/// for one device communicator.
+/// A thread that carries the requests of device code to peers that loads and stores don't reach,
+/// for some contexts of a device communicator; proxies.h says what it shares with others.
 ///
 /// It takes what is ready in the rings, posts it to the carrier in the order of each lane, moves
 /// the carrier, and publishes what is complete, for a batch at a time. It never waits for one peer:
@@ -56,7 +57,7 @@ struct ProxiedContext {
 /// completions ring when they see that it is parked.
 ///
 /// Failure: whatever the carrier or a target refuses sets the communicator's error word; the thread
-/// watches that word, tells the peers once, and drops everything from then on.
+/// watches that word and drops everything from then on. The first one tells the peers once.
 class Proxy {
  public:
   /// What a rank tells the others, so that they can raise signals and send it notes.
@@ -69,7 +70,7 @@ class Proxy {
   /// thread.
   using Fail = std::function<void(const ErrorRecord& record, const std::string& sentence)>;
   struct Setup {
-    pgas::Carrier* carrier = nullptr;
+    std::vector<pgas::Carrier*> carriers;  // by thread, perhaps the same for all
     int rank = 0;
     int ranks = 1;
     std::vector<int> connected;   // ranks, by whatever path
@@ -82,30 +83,37 @@ class Proxy {
     Fail fail;
   };
 
-  /// Offers what peers raise and send notes to; peers get to know the address.
-  static Status open(Setup setup, std::unique_ptr<RingMemory> memory, std::unique_ptr<Proxy>& out);
-  ~Proxy();
+  /// Of all proxies of a device communicator.
+  struct Common {
+    Setup setup;
+    std::unique_ptr<RingMemory> memory;
+    std::uint32_t contexts_each = 0;
+    std::vector<Address> peers;
+    std::atomic<bool> is_started{false};  // refusals and notes before that are a stranger's
+    std::atomic<bool> stopping{false};
+    std::atomic<bool> abandoned{false};
+  };
+
+  /// `number`: of this thread; says which contexts and which carrier it has.
+  Proxy(const Common& common, std::uint32_t number);
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  Address address() const { return address_; }
-  const RingMemory& memory() const { return *memory_; }
+  pgas::Carrier& carrier() const { return carrier_; }
+  /// Who hears of what targets refuse of this thread's requests.
+  std::optional<pgas::ListenerNumber> listener() const { return listener_; }
+  void set_listener(std::optional<pgas::ListenerNumber> number) { listener_ = number; }
   const EngineCounters& counters() const { return counters_; }
-  std::uint64_t confirmations() const { return setup_.carrier->confirmations(); }
-  /// From now on requests are carried; `peers` by rank.
-  Status start(std::vector<Address> peers);
-  /// Ends the thread when all requests are complete. False: some are still open after `seconds`,
-  /// and refer to this object and to memory of windows.
-  bool stop(double seconds);
-  /// After a stop() that returned false: peers can't raise signals or send notes any more.
-  void detach();
+  Status start();
+  bool is_running() const { return thread_.joinable() && !ended_.load(std::memory_order_acquire); }
+  /// After stopping or abandoned was set: waits for the end of the thread. False: requests are
+  /// still open, which refer to this object.
+  bool join();
   /// The thread shall look again. From any thread.
   void wake() { bell_.ring(); }
 
  private:
   using Request = ::gin::impl::RingRequest;
-
-  Proxy(Setup setup, std::unique_ptr<RingMemory> memory);
 
   void run();
   bool look_at(ProxiedContext& context);
@@ -126,17 +134,16 @@ class Proxy {
   void publish(ProxiedContext& context);
   bool has_failed() const;
   bool tell_peers();
-  void hear_refusal(const pgas::Refusal& refusal);
-  void hear_note(std::span<const std::byte> note);
   void fail(const OpenRequest& open, ginResult_t code, const std::string& what);
   void rest();
   bool has_work();
 
-  const Setup setup_;
-  const std::unique_ptr<RingMemory> memory_;
-  Address address_;
-  bool is_attached_ = false;
-  std::vector<Address> peers_;
+  const Common& common_;
+  const Setup& setup_;
+  pgas::Carrier& carrier_;
+  const bool tells_errors_;
+  std::optional<pgas::ListenerNumber> listener_;
+  std::uint32_t* parked_ = nullptr;  // in the memory of the rings
 
   // Of the thread.
   std::vector<std::unique_ptr<ProxiedContext>> contexts_;
@@ -154,9 +161,6 @@ class Proxy {
 
   std::atomic<OpenRequest*> completed_{nullptr};
   device::Bell bell_;
-  std::atomic<bool> is_started_{false};  // refusals and notes before that are a stranger's
-  std::atomic<bool> stopping_{false};
-  std::atomic<bool> abandoned_{false};
   std::atomic<bool> ended_{false};
   std::thread thread_;
 };

@@ -31,7 +31,7 @@ std::uint64_t* words(std::span<std::byte> piece) {
 }  // namespace
 
 Status RingMemory::make(const ResourceLayout& layout, int ranks, std::uint32_t queue_depth,
-                        std::unique_ptr<RingMemory>& out) {
+                        std::uint32_t contexts_each, std::unique_ptr<RingMemory>& out) {
   if (queue_depth > kMostDepth) {
     return fail(Code::kInvalidArgument, "ginQueueDepth is {}; allowed are 0 to {}", queue_depth,
                 kMostDepth);
@@ -48,7 +48,7 @@ Status RingMemory::make(const ResourceLayout& layout, int ranks, std::uint32_t q
   const std::size_t progress_at = pieces.add(contexts * sizeof(ginRingProgress));
   const std::size_t oldest_at = pieces.add(contexts * oldest_bytes);
   const std::size_t results_at = pieces.add(contexts * GIN_RING_RESULTS * sizeof(ginRingResult));
-  const std::size_t parked_at = pieces.add(sizeof(std::uint32_t));
+  const std::size_t parked_at = pieces.add(((contexts - 1) / contexts_each + 1) * kLine);
   const std::size_t signal_bytes = contexts * layout.signals_pitch;
   const std::size_t counter_bytes = contexts * layout.counters_pitch;
   const std::size_t signals_at = pieces.add(signal_bytes);
@@ -71,7 +71,8 @@ Status RingMemory::make(const ResourceLayout& layout, int ranks, std::uint32_t q
     ring.progress = reinterpret_cast<ginRingProgress*>(base + progress_at) + context;
     ring.oldest = reinterpret_cast<std::uint64_t*>(base + oldest_at + context * oldest_bytes);
     ring.results = reinterpret_cast<ginRingResult*>(base + results_at) + context * GIN_RING_RESULTS;
-    ring.parked = reinterpret_cast<std::uint32_t*>(base + parked_at);
+    ring.parked =
+        reinterpret_cast<std::uint32_t*>(base + parked_at + context / contexts_each * kLine);
     std::fill_n(ring.oldest, ranks, GIN_RING_NONE);
   }
   out = std::move(made);

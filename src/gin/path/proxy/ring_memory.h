@@ -18,9 +18,9 @@ namespace gimlet::gin {
 /// signals and counters that the network raises. Zero at first, as rings and words have to be.
 class RingMemory {
  public:
-  /// `queue_depth` 0: the default.
+  /// `queue_depth` 0: the default. So many contexts in a row are served by one thread.
   static Status make(const ResourceLayout& layout, int ranks, std::uint32_t queue_depth,
-                     std::unique_ptr<RingMemory>& out);
+                     std::uint32_t contexts_each, std::unique_ptr<RingMemory>& out);
 
   std::span<ginRing> rings() const { return rings_; }
   /// Signals, which peers raise through their transports: the only part that they may touch.
