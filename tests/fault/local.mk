@@ -4,9 +4,12 @@ FAULT_TESTS = %D%/killed %D%/on_error %D%/settings %D%/wait_report %D%/wrong_arg
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
-check_PROGRAMS += %D%/backpressure %D%/culprit %D%/failing_kernels %D%/idle %D%/idle_kernels %D%/late %D%/victim \
-	%D%/victim_kernels
-TESTS += %D%/backpressure %D%/idle %D%/idle_kernels
+check_PROGRAMS += %D%/after_error %D%/backpressure %D%/culprit %D%/failing_kernels %D%/idle \
+	%D%/idle_kernels %D%/late %D%/victim %D%/victim_kernels
+TESTS += %D%/after_error %D%/backpressure %D%/idle %D%/idle_kernels
+%C%_after_error_SOURCES = %D%/after_error.cc tests/device/gin_ranks.h
+%C%_after_error_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_after_error_LDADD = libgimlet.la
 %C%_backpressure_SOURCES = %D%/backpressure.cc
 %C%_backpressure_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_backpressure_LDADD = libgimlet.la
