@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 
@@ -10,6 +8,7 @@ namespace gimlet::device {
 namespace {
 
 std::atomic<int> sharers{1};
+[[maybe_unused]] const int cores_when_loaded = allowed_cores();
 
 }  // namespace
 
@@ -20,13 +19,18 @@ int local_pes() {
   return sharers.load(std::memory_order_relaxed);
 }
 
-int allowed_cores() {
-  static const int cores = [] {
+const cpu_set_t& allowed_cpus() {
+  static const cpu_set_t cpus = [] {
     cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return std::max(1, CPU_COUNT(&set));
+    CPU_ZERO(&set);
+    ::sched_getaffinity(0, sizeof set, &set);
+    return set;
   }();
-  return cores;
+  return cpus;
+}
+
+int allowed_cores() {
+  return std::max(1, CPU_COUNT(&allowed_cpus()));
 }
 
 }  // namespace gimlet::device

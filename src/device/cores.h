@@ -2,10 +2,14 @@
 #ifndef GIMLET_DEVICE_CORES_H
 #define GIMLET_DEVICE_CORES_H
 
+#include <sched.h>
+
 namespace gimlet::device {
 
-/// Cores that this process may run on (its affinity at the first call, which a later binding of a
-/// thread does not change), at least 1.
+/// Cpus that this process may run on: its affinity when the library was loaded, which a later
+/// binding of a thread does not change.
+const cpu_set_t& allowed_cpus();
+/// How many, at least 1.
 int allowed_cores();
 
 /// How many processes share those cores evenly (1 until told otherwise): sizes the worker pool of

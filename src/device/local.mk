@@ -26,6 +26,7 @@ libgimlet_device_la_SOURCES = \
 	%D%/host_memory.cc \
 	%D%/log.cc %D%/log.h \
 	%D%/memory_kind.h \
+	%D%/placement.cc %D%/placement.h \
 	%D%/settings.cc %D%/settings.def %D%/settings.h \
 	%D%/status.h \
 	%D%/unique_fd.h

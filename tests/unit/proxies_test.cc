@@ -3,7 +3,11 @@
 // context, what an error does, and how they end.
 #include "gin/path/proxy/proxies.h"
 
+#include <sched.h>
+
 #include <atomic>
+#include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,6 +62,8 @@ class Carrier final : public gimlet::pgas::Carrier {
     const std::scoped_lock lock(mutex_);
     threads[request.lane].insert(std::this_thread::get_id());
     order[request.lane].push_back(request.signal.value);
+    if (order[request.lane].size() == 1)
+      ck_assert_int_eq(::sched_getaffinity(0, sizeof(cpu_set_t), &places[request.lane]), 0);
     if (holds_) {
       held_.push_back(&request);
     } else {
@@ -90,6 +96,7 @@ class Carrier final : public gimlet::pgas::Carrier {
   std::map<std::uint32_t, std::set<std::thread::id>> threads;  // that posted, by lane
   std::map<std::uint32_t, std::vector<std::uint64_t>> order;   // of requests, by lane
   std::vector<int> told;
+  std::map<std::uint32_t, cpu_set_t> places;  // of the thread that posted, by lane
 
  private:
   const bool holds_;
@@ -240,6 +247,29 @@ START_TEST(open_requests_end_no_thread_late) {
 }
 END_TEST
 
+/// Binds the calling thread to one cpu, as OpenMP and others do with the main thread.
+void bind_to_one_cpu() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
+  ck_assert_int_eq(::sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+START_TEST(threads_are_not_bound_like_their_maker) {
+  const gimlet::device::Placement expected = gimlet::device::place_nearby();
+  bind_to_one_cpu();
+  Carrier carrier;
+  World world(carrier, 2, 1);
+  for (std::uint32_t c = 0; c < 2; ++c) post_signals(world.comm, c, 1);
+  ck_assert(world.proxies->stop(10));
+  ck_assert_uint_eq(carrier.places.size(), 2);
+  for (const auto& [lane, place] : carrier.places) ck_assert(CPU_EQUAL(&place, &expected.cpus));
+  // One node, or several: the caller's is among them.
+  ck_assert(CPU_ISSET(static_cast<unsigned>(::sched_getcpu()), &expected.cpus));
+  std::printf("proxies run on %s\n", describe(expected).c_str());
+}
+END_TEST
+
 START_TEST(stop_waits_for_requests) {
   constexpr std::uint32_t kContexts = 3;
   Carrier carrier(true);
@@ -265,5 +295,6 @@ END_TEST
 int main() {
   return gimlet::tests::run_suite(
       "proxies", {each_thread_serves_its_contexts, peers_are_told_once_whoever_fails,
-                  open_requests_end_no_thread_late, stop_waits_for_requests});
+                  open_requests_end_no_thread_late, stop_waits_for_requests,
+                  threads_are_not_bound_like_their_maker});
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "device/clock.h"
+#include "device/log.h"
 #include "gin/path/proxy/error_note.h"
 
 namespace gimlet::gin {
@@ -17,6 +18,7 @@ Proxies::Proxies(Proxy::Setup setup, std::unique_ptr<RingMemory> memory) {
   const auto threads = static_cast<std::uint32_t>(setup.carriers.size());
   common_.setup = std::move(setup);
   common_.memory = std::move(memory);
+  common_.placement = device::place_nearby();
   common_.contexts_each = (contexts + threads - 1) / threads;
   for (std::uint32_t t = 0; t * common_.contexts_each < contexts; ++t)
     proxies_.push_back(std::make_unique<Proxy>(common_, t));
@@ -68,6 +70,11 @@ Status Proxies::start(std::vector<Proxy::Address> peers) {
   common_.peers = std::move(peers);
   common_.is_started.store(true, std::memory_order_release);
   for (auto& proxy : proxies_) GIMLET_TRY(proxy->start());
+  const bool shares = CPU_COUNT(&common_.placement.cpus) == 1;
+  log::debug("{} proxy thread{} of a device communicator run{} on {}{}", proxies_.size(),
+             proxies_.size() == 1 ? "" : "s", proxies_.size() == 1 ? "s" : "",
+             device::describe(common_.placement),
+             shares ? ", like all threads of this process" : "");
   return {};
 }
 

@@ -105,6 +105,7 @@ bool Proxy::join() {
 }
 
 void Proxy::run() {
+  device::go_to(common_.placement);
   idle_since_ns_ = device::now_ns();
   for (;;) {
     bool moved = false;

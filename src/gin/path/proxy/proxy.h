@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/bell.h"
+#include "device/placement.h"
 #include "gin/error_word.h"
 #include "gin/impl/tables.h"
 #include "gin/path/proxy/engine_counters.h"
@@ -56,6 +57,9 @@ struct ProxiedContext {
 /// Rest: after 200 us without work it sleeps on its bell, which the writers of slots and
 /// completions ring when they see that it is parked.
 ///
+/// Place: on the NUMA node of the thread that made the rings, on any cpu there that the process may
+/// use, though that thread is bound to one.
+///
 /// Failure: whatever the carrier or a target refuses sets the communicator's error word; the thread
 /// watches that word and drops everything from then on. The first one tells the peers once.
 class Proxy {
@@ -88,6 +92,7 @@ class Proxy {
     Setup setup;
     std::unique_ptr<RingMemory> memory;
     std::uint32_t contexts_each = 0;
+    device::Placement placement;
     std::vector<Address> peers;
     std::atomic<bool> is_started{false};  // refusals and notes before that are a stranger's
     std::atomic<bool> stopping{false};
