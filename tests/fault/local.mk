@@ -4,9 +4,9 @@ FAULT_TESTS = %D%/killed %D%/on_error %D%/settings %D%/wait_report %D%/wrong_arg
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
-check_PROGRAMS += %D%/after_error %D%/backpressure %D%/culprit %D%/failing_kernels %D%/idle \
-	%D%/idle_kernels %D%/late %D%/victim %D%/victim_kernels
-TESTS += %D%/after_error %D%/backpressure %D%/idle %D%/idle_kernels
+check_PROGRAMS += %D%/after_error %D%/backpressure %D%/culprit %D%/cut_off %D%/failing_kernels \
+	%D%/idle %D%/idle_kernels %D%/late %D%/victim %D%/victim_kernels
+TESTS += %D%/after_error %D%/backpressure %D%/cut_off %D%/idle %D%/idle_kernels
 %C%_after_error_SOURCES = %D%/after_error.cc tests/device/gin_ranks.h
 %C%_after_error_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_after_error_LDADD = libgimlet.la
@@ -16,6 +16,9 @@ TESTS += %D%/after_error %D%/backpressure %D%/idle %D%/idle_kernels
 %C%_culprit_SOURCES = %D%/culprit.c
 %C%_culprit_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_culprit_LDADD = libgimlet.la
+%C%_cut_off_SOURCES = %D%/cut_off.cc tests/captured_stderr.h tests/device/gin_ranks.h
+%C%_cut_off_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_cut_off_LDADD = libgimlet.la
 %C%_failing_kernels_SOURCES = %D%/failing_kernels.cc tests/device/gin_ranks.h
 %C%_failing_kernels_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_failing_kernels_LDADD = libgimlet.la
