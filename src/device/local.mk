@@ -23,9 +23,10 @@ libgimlet_device_la_SOURCES = \
 	%D%/cpu/thread_run.cc %D%/cpu/thread_run.h \
 	%D%/cpu/thread_trace.cc %D%/cpu/thread_trace.h \
 	%D%/cpu/worker.cc %D%/cpu/worker.h \
+	%D%/guarded_memory.cc %D%/guarded_memory.h \
 	%D%/host_memory.cc \
 	%D%/log.cc %D%/log.h \
-	%D%/memory_kind.h \
+	%D%/memory_kind.cc %D%/memory_kind.h \
 	%D%/placement.cc %D%/placement.h \
 	%D%/settings.cc %D%/settings.def %D%/settings.h \
 	%D%/status.h \

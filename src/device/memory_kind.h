@@ -3,7 +3,9 @@
 #define GIMLET_DEVICE_MEMORY_KIND_H
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "device/status.h"
 #include "device/unique_fd.h"
@@ -36,7 +38,20 @@ class Memory {
   std::size_t size_;
 };
 
-/// A place where memory can live. Implementations: host (memfd), later cuda.
+/// Copies that go on by themselves, one behind the other; of one user at a time. Where a copy
+/// engine does them this is a stream of its own. A queue goes when its copies are over.
+class CopyQueue {
+ public:
+  virtual ~CopyQueue() = default;
+  /// Starts a copy between memory of the kind and plain host memory; both stay in place until it is
+  /// over. Returns its number, one more than that of the copy before. An aligned place of 1, 2, 4
+  /// or 8 bytes is written by a single store.
+  virtual std::uint64_t start(void* dest, const void* source, std::size_t bytes) = 0;
+  /// All copies up to this number are over. Never waits.
+  virtual std::uint64_t finished() = 0;
+};
+
+/// A place where memory can live. Implementations: host (memfd), guarded, later cuda.
 class MemoryKind {
  public:
   /// No base is sure to be aligned to more than this, however large the memory.
@@ -55,10 +70,24 @@ class MemoryKind {
   virtual Status import(UniqueFd fd, std::size_t bytes, std::unique_ptr<Memory>& out) const = 0;
   /// Copies between two pieces of this kind, or between this kind and plain host memory.
   virtual void copy(void* dest, const void* source, std::size_t bytes) const = 0;
+
+  /// May transports, and the threads that serve them, load, store and register such memory?
+  /// Otherwise its addresses are good for the copies of its kind only, and it is staged.
+  virtual bool is_open_to_transports() const { return is_host_accessible(); }
+  /// The default does every copy at once, by copy().
+  virtual std::unique_ptr<CopyQueue> make_copy_queue() const;
+  /// Where atomic instructions of this CPU reach a word of such memory. Null: nowhere, a word is
+  /// updated by copies.
+  virtual std::byte* host_word(std::byte* word) const {
+    return is_host_accessible() ? word : nullptr;
+  }
 };
 
 /// memfd, MAP_SHARED: loads and stores of every process of the node that imports it.
 const MemoryKind& host_memory();
+
+/// Every kind that is not open to transports.
+std::span<const MemoryKind* const> staged_kinds();
 
 }  // namespace gimlet::device
 
