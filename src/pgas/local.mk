@@ -25,10 +25,13 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/segment/data_segment.cc %D%/segment/data_segment.h \
 	%D%/segment/descriptor_exchange.cc %D%/segment/descriptor_exchange.h \
 	%D%/segment/offset_allocator.cc %D%/segment/offset_allocator.h \
+	%D%/transport/bounce_pool.h \
 	%D%/transport/carrier.h \
 	%D%/transport/carry_out.cc %D%/transport/carry_out.h \
 	%D%/transport/listener_table.h \
 	%D%/transport/local_carrier.cc %D%/transport/local_carrier.h \
+	%D%/transport/staged_segments.cc %D%/transport/staged_segments.h \
+	%D%/transport/staging_carrier.cc %D%/transport/staging_carrier.h \
 	%D%/transport/transport.h \
 	%D%/transport/ucx_carrier.cc \
 	%D%/transport/ucx_lanes.cc \
@@ -36,6 +39,8 @@ libgimlet_pgas_la_SOURCES = \
 	%D%/transport/ucx_operation.cc %D%/transport/ucx_operation.h \
 	%D%/transport/ucx_requests.cc \
 	%D%/transport/ucx_serve.cc \
+	%D%/transport/ucx_stage.cc \
+	%D%/transport/ucx_staging.cc %D%/transport/ucx_staging.h \
 	%D%/transport/ucx_transport.cc %D%/transport/ucx_transport.h \
 	%D%/transport/ucx_wire.cc %D%/transport/ucx_wire.h \
 	%D%/transport/ucx_worker.cc %D%/transport/ucx_worker.h \

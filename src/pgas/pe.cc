@@ -227,6 +227,7 @@ Status Pe::start_transport() {
   };
   owner.dead_peer = [this] { return bootstrap_->dead_peer(); };
   owner.connect_timeout = device::settings().connect_timeout;
+  owner.bounce_bytes = device::settings().gin_bounce_size;
   std::vector<std::byte> blob;
   Status status = make_ucx_transport(owner, transport_, blob);
   if (status.ok() && blob.size() > ControlArea::kBlobBytes) {

@@ -25,6 +25,12 @@ class WorldCarrier final : public Carrier {
     const Kept kept(*this);
     return kept.carrier == nullptr ? gone() : kept.carrier->add_segment(base, size, number);
   }
+  Status add_staged_segment(std::byte* base, std::size_t size, const device::MemoryKind& kind,
+                            SegmentNumber& number) override {
+    const Kept kept(*this);
+    return kept.carrier == nullptr ? gone()
+                                   : kept.carrier->add_staged_segment(base, size, kind, number);
+  }
   void remove_segment(SegmentNumber number) override {
     const Kept kept(*this);
     if (kept.carrier != nullptr) kept.carrier->remove_segment(number);

@@ -7,14 +7,17 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "device/guarded_memory.h"
 #include "pgas/transport/carrier.h"
 
 /// What every carrier promises, as one body for all of them. `Pe` is one rank of two: rank, size,
 /// memory (zeroes, kCarrierBytes), carrier(), barrier(), await(condition), share(value) -> values
-/// by rank, can_be_full. EXPECT and EXPECT_OK end the rank.
+/// by rank, kind: with one, everything that is offered, read by a put or written by a get is at
+/// guarded addresses of that kind. EXPECT and EXPECT_OK end the rank.
 namespace gimlet::pgas::testing {
 
 inline constexpr std::size_t kCarrierBytes = std::size_t{4} << 20;
@@ -36,13 +39,14 @@ struct Counted : CarriedRequest {
 
   std::atomic<int> completions{0};
   Status status;
+  std::unique_ptr<device::GuardedRange> guard;  // of `local`
 };
 
 /// Memory that all ranks offer, and a listener that notes what it hears.
 template <class Pe>
 struct Offered {
   explicit Offered(Pe& of) : pe(of) {
-    EXPECT_OK(pe.carrier().add_segment(pe.memory, kCarrierBytes, own));
+    EXPECT_OK(add(pe.memory, kCarrierBytes, own));
     Carrier::Listener hears;
     hears.refused = [this](const Refusal& refusal) {
       last = refusal;
@@ -67,6 +71,12 @@ struct Offered {
   Offered(const Offered&) = delete;
   Offered& operator=(const Offered&) = delete;
 
+  /// Offers a piece of memory in the way that all of them are offered.
+  Status add(std::byte* base, std::size_t bytes, SegmentNumber& number) {
+    if (pe.kind == nullptr) return pe.carrier().add_segment(base, bytes, number);
+    GIMLET_TRY(device::GuardedRange::make(base, bytes, guards.emplace_back()));
+    return pe.carrier().add_staged_segment(guards.back()->base(), bytes, *pe.kind, number);
+  }
   void aim(Counted& request, CarriedRequest::Kind kind, int rank, std::uint64_t offset, void* local,
            std::uint64_t bytes) const {
     request.kind = kind;
@@ -76,6 +86,11 @@ struct Offered {
     request.local = local;
     request.bytes = bytes;
     request.listener = listener;
+    const bool moves = kind == CarriedRequest::Kind::kPut || kind == CarriedRequest::Kind::kGet;
+    if (pe.kind == nullptr || !moves || bytes == 0) return;
+    EXPECT_OK(device::GuardedRange::make(static_cast<std::byte*>(local), bytes, request.guard));
+    request.local = request.guard->base();
+    request.local_kind = pe.kind;
   }
   void raise(Counted& request, SignalOp op, std::uint64_t value, bool strong,
              std::uint64_t offset = kWordsAt) const {
@@ -116,6 +131,7 @@ struct Offered {
   int noted_by = -1;
   std::size_t noted_bytes = 0;
   std::byte noted_first{};
+  std::vector<std::unique_ptr<device::GuardedRange>> guards;
 };
 
 inline std::byte carried_byte(std::size_t i, unsigned seed) {
@@ -278,6 +294,37 @@ void carry_many(Pe& pe) {
   for (const Counted& request : requests) EXPECT(request.completions.load() == 1);
 }
 
+inline constexpr std::size_t kPieceSizes[] = {0,       1,       8,       4095,   262'143,
+                                              262'144, 262'145, 524'289, 3 << 20};
+
+/// Sizes around the pieces in which memory that transports may not touch is moved, both ways at the
+/// same time: a put with a strong signal behind a put without, a drain, and a get.
+template <class Pe>
+void carry_pieces(Pe& pe) {
+  Offered<Pe> offered(pe);
+  const int peer = pe.rank ^ 1;
+  std::vector<std::byte> mine(3 << 20), back(3 << 20);
+  std::uint64_t value = 0;
+  for (const std::size_t bytes : kPieceSizes) {
+    fill_carried(mine.data(), bytes, static_cast<unsigned>(bytes + 3));
+    std::deque<Counted> requests;
+    offered.aim(requests.emplace_back(), CarriedRequest::Kind::kPut, peer, 3, mine.data(), bytes);
+    offered.post(requests.back());
+    offered.aim(requests.emplace_back(), CarriedRequest::Kind::kPut, peer, 0, nullptr, 0);
+    offered.raise(requests.back(), SignalOp::kSet, ++value, true);
+    offered.post(requests.back());
+    pe.await([&] { return offered.word().load(std::memory_order_acquire) == value; });
+    EXPECT(holds_carried(pe.memory + 3, bytes, static_cast<unsigned>(bytes + 3)));
+    offered.drain(peer);
+    offered.aim(requests.emplace_back(), CarriedRequest::Kind::kGet, peer, 3, back.data(), bytes);
+    offered.finish(requests.back());
+    EXPECT(holds_carried(back.data(), bytes, static_cast<unsigned>(bytes + 3)));
+    pe.await([&] { return requests[0].is_over() && requests[1].is_over(); });
+    pe.barrier();
+  }
+  EXPECT(offered.refusals.load() == 0);
+}
+
 /// What the target refuses changes nothing there, and its poster's listener, and no other, hears it
 /// with the right numbers.
 template <class Pe>
@@ -360,8 +407,8 @@ void renumber_segments(Pe& pe) {
   std::array<std::uint64_t, 8> more{}, most{};
   const auto bytes_of = [](auto& words) { return reinterpret_cast<std::byte*>(words.data()); };
   SegmentNumber empty = 0, first = 0, second = 0;
-  EXPECT_OK(pe.carrier().add_segment(bytes_of(more), 0, empty));
-  EXPECT_OK(pe.carrier().add_segment(bytes_of(more), sizeof more, first));
+  EXPECT_OK(offered.add(bytes_of(more), 0, empty));
+  EXPECT_OK(offered.add(bytes_of(more), sizeof more, first));
   EXPECT(first != empty && empty != offered.own);
   pe.carrier().remove_segment(empty);
   const std::vector<std::uint64_t> firsts = pe.share(first);
@@ -378,7 +425,7 @@ void renumber_segments(Pe& pe) {
   put(firsts[static_cast<std::size_t>(peer)]);
   EXPECT(more[1] == 5 && offered.refusals.load() == 0);
   pe.carrier().remove_segment(first);
-  EXPECT_OK(pe.carrier().add_segment(bytes_of(most), sizeof most, second));
+  EXPECT_OK(offered.add(bytes_of(most), sizeof most, second));
   EXPECT(second != first && second != empty);
   pe.barrier();
   value = 6;

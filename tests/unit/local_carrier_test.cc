@@ -7,8 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "late_memory.h"
 #include "local_ranks.h"
 #include "pgas/group.h"
+#include "pgas/transport/staging_carrier.h"
 
 /// Ends the process with a sentence unless `condition` holds.
 #define EXPECT(condition)                                                                    \
@@ -38,10 +40,20 @@ struct LocalPe {
   int size = 0;
   Group* group = nullptr;
   std::byte* memory = nullptr;
+  const gimlet::device::MemoryKind* kind = nullptr;
+  std::unique_ptr<gimlet::pgas::StagingCarrier> staging{};
 
   Carrier& carrier() const {
+    if (staging != nullptr) return *staging;
     Status why_not;
     return *group->carrier(why_not);
+  }
+  void stage(const gimlet::device::MemoryKind& all, std::size_t bytes) {
+    kind = &all;
+    Status why_not;
+    const gimlet::device::MemoryKind* const kinds[] = {kind};
+    if (!gimlet::pgas::StagingCarrier::make(bytes, *group->carrier(why_not), kinds, staging).ok())
+      std::_Exit(1);
   }
   void barrier() const {
     if (!group->barrier().ok()) std::_Exit(1);
@@ -55,15 +67,22 @@ struct LocalPe {
   }
   template <class Done>
   void await(Done&& done) const {
-    while (!done()) std::this_thread::yield();
+    while (!done()) {
+      if (staging != nullptr) staging->progress();
+      std::this_thread::yield();
+    }
   }
 };
 
-bool on_two_ranks(void (*body)(LocalPe&)) {
+/// `staged_pieces` 0: memory is plain, otherwise nobody may touch it.
+bool on_two_ranks(void (*body)(LocalPe&), std::size_t staged_pieces = 0) {
   Groups groups = gimlet::pgas::make_local_groups(2);
   return on_each_rank(groups, [&](std::unique_ptr<Group>& group) {
     std::vector<std::uint64_t> words(gimlet::pgas::testing::kCarrierBytes / sizeof(std::uint64_t));
     LocalPe pe{group->rank(), 2, group.get(), reinterpret_cast<std::byte*>(words.data())};
+    if (staged_pieces != 0) {
+      pe.stage(gimlet::tests::late_memory(), staged_pieces * gimlet::pgas::BouncePool::kPieceBytes);
+    }
     body(pe);
     return true;
   });
@@ -82,6 +101,18 @@ CARRIER_TEST(many_requests_at_once, carry_many)
 CARRIER_TEST(refusals_reach_the_posters_listener, hear_refusals)
 CARRIER_TEST(segment_numbers_rest_before_they_return, renumber_segments)
 CARRIER_TEST(notes_reach_their_listener, pass_notes)
+
+CARRIER_TEST(pieces_of_all_sizes, carry_pieces)
+
+START_TEST(staged_memory_is_carried_alike) {
+  using namespace gimlet::pgas::testing;
+  const std::size_t pieces = _i == 0 ? 1 : 8;
+  for (void (*body)(LocalPe&) : {carry_puts<LocalPe>, carry_gets<LocalPe>, carry_updates<LocalPe>,
+                                 carry_many<LocalPe>, carry_pieces<LocalPe>, hear_refusals<LocalPe>,
+                                 renumber_segments<LocalPe>, pass_notes<LocalPe>})
+    ck_assert(on_two_ranks(body, pieces));
+}
+END_TEST
 
 /// A rank that has left offers nothing, and whoever still posts to it is told so.
 START_TEST(a_rank_that_has_left_refuses) {
@@ -111,10 +142,20 @@ END_TEST
 }  // namespace
 
 int main() {
-  return gimlet::tests::run_suite(
-      "local_carrier",
-      {puts_arrive_before_their_signals, gets_bring_all_sizes, updates_do_what_they_say,
-       many_requests_at_once, refusals_reach_the_posters_listener,
-       segment_numbers_rest_before_they_return, notes_reach_their_listener,
-       a_rank_that_has_left_refuses});
+  Suite* suite = suite_create("local_carrier");
+  TCase* cases = tcase_create("local_carrier");
+  tcase_set_timeout(cases, 60);
+  for (const TTest* test :
+       {puts_arrive_before_their_signals, gets_bring_all_sizes, updates_do_what_they_say,
+        many_requests_at_once, pieces_of_all_sizes, refusals_reach_the_posters_listener,
+        segment_numbers_rest_before_they_return, notes_reach_their_listener,
+        a_rank_that_has_left_refuses})
+    tcase_add_test(cases, test);
+  tcase_add_loop_test(cases, staged_memory_is_carried_alike, 0, 2);
+  suite_add_tcase(suite, cases);
+  SRunner* runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

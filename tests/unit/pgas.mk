@@ -36,4 +36,4 @@ TESTS += %D%/local_carrier_test
 TSAN_TESTS += %D%/local_carrier_test
 %C%_local_carrier_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
 %C%_local_carrier_test_LDADD = $(UNIT_TEST_LIBS)
-%C%_local_carrier_test_SOURCES = %D%/local_carrier_test.cc %D%/carrier_cases.h
+%C%_local_carrier_test_SOURCES = %D%/local_carrier_test.cc %D%/carrier_cases.h %D%/late_memory.h

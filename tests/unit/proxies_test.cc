@@ -47,6 +47,10 @@ class Carrier final : public gimlet::pgas::Carrier {
     ++attached;
     return {};
   }
+  Status add_staged_segment(std::byte*, std::size_t, const gimlet::device::MemoryKind&,
+                            std::uint16_t&) override {
+    return {};
+  }
   void remove_segment(std::uint16_t) override { --attached; }
   Status add_listener(Listener listener, std::uint32_t& number) override {
     ++attached;

@@ -43,6 +43,10 @@ class Target final : public gimlet::pgas::Carrier {
   explicit Target(std::mt19937_64* generator) : generator_(generator) {}
 
   Status add_segment(std::byte*, std::size_t, std::uint16_t&) override { return {}; }
+  Status add_staged_segment(std::byte*, std::size_t, const gimlet::device::MemoryKind&,
+                            std::uint16_t&) override {
+    return {};
+  }
   void remove_segment(std::uint16_t) override {}
   Status add_listener(Listener, std::uint32_t&) override { return {}; }
   void remove_listener(std::uint32_t) override {}

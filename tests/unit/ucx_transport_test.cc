@@ -1096,6 +1096,29 @@ CARRIER_TEST(refusals_reach_the_posters_listener, testing::hear_refusals<Pe>)
 CARRIER_TEST(segment_numbers_rest_before_they_return, testing::renumber_segments<Pe>)
 CARRIER_TEST(notes_reach_their_listener, testing::pass_notes<Pe>)
 
+CARRIER_TEST(pieces_of_all_sizes, testing::carry_pieces<Pe>)
+
+/// The same with memory that nobody but its kind's copies may touch, at both ends, and with one
+/// piece of bounce memory or several.
+Options staged(int i) {
+  Options options = over(i / 2);
+  options.staged_pieces = i % 2 == 0 ? 1 : 8;
+  return options;
+}
+#define STAGED_TEST(name, body)                     \
+  START_TEST(name) {                                \
+    ck_assert_int_eq(run_pes(staged(_i), body), 0); \
+  }                                                 \
+  END_TEST
+
+STAGED_TEST(staged_puts_arrive_before_their_signals, testing::carry_puts<Pe>)
+STAGED_TEST(staged_gets_bring_all_sizes, testing::carry_gets<Pe>)
+STAGED_TEST(staged_updates_do_what_they_say, testing::carry_updates<Pe>)
+STAGED_TEST(many_staged_requests_are_open_at_once, testing::carry_many<Pe>)
+STAGED_TEST(staged_pieces_of_all_sizes, testing::carry_pieces<Pe>)
+STAGED_TEST(refusals_of_staged_memory_are_heard, testing::hear_refusals<Pe>)
+STAGED_TEST(staged_numbers_rest_before_they_return, testing::renumber_segments<Pe>)
+
 /// PE 1 stands still: PE 0 posts until there is no room, and quiet is not about any of it. Then
 /// everything arrives, in order.
 void run_out_of_room(Pe& pe) {
@@ -1321,10 +1344,10 @@ Suite* make_suite(bool newer) {
   for (const TTest* test :
        {carried_puts_arrive_before_their_signals, carried_gets_bring_all_sizes,
         carried_updates_do_what_they_say, many_carried_requests_are_open_at_once,
-        refusals_reach_the_posters_listener, segment_numbers_rest_before_they_return,
-        notes_reach_their_listener, no_room_is_said_and_ends,
-        a_segment_goes_while_answers_are_under_way, killed_peer_ends_carried_requests,
-        requests_end_with_their_transport})
+        pieces_of_all_sizes, refusals_reach_the_posters_listener,
+        segment_numbers_rest_before_they_return, notes_reach_their_listener,
+        no_room_is_said_and_ends, a_segment_goes_while_answers_are_under_way,
+        killed_peer_ends_carried_requests, requests_end_with_their_transport})
     tcase_add_loop_test(cases, test, 0, kPathCount);
   // The newer protocols of UCX 1.13 end the process when they have to give up a get of its own.
   tcase_add_loop_test(cases, killed_peer_ends_a_get, 0, newer ? kNetworkCount : kPathCount);
@@ -1334,6 +1357,14 @@ Suite* make_suite(bool newer) {
   tcase_add_test(cases, damaged_blob_is_refused);
   tcase_add_test(cases, crash_signals_stay_the_programs);
   suite_add_tcase(suite, cases);
+  TCase* stages = tcase_create("staging");
+  tcase_set_timeout(stages, 60);
+  for (const TTest* test : {staged_puts_arrive_before_their_signals, staged_gets_bring_all_sizes,
+                            staged_updates_do_what_they_say, many_staged_requests_are_open_at_once,
+                            staged_pieces_of_all_sizes, refusals_of_staged_memory_are_heard,
+                            staged_numbers_rest_before_they_return})
+    tcase_add_loop_test(stages, test, 0, 2 * kNetworkCount);
+  suite_add_tcase(suite, stages);
   return suite;
 }
 

@@ -25,6 +25,8 @@
 
 #include "device/clock.h"
 #include "device/unique_fd.h"
+#include "late_memory.h"
+#include "pgas/transport/staging_carrier.h"
 #include "pgas/transport/transport.h"
 #include "pgas/transport/ucx_transport.h"
 
@@ -104,13 +106,19 @@ struct Pe {
   std::byte* memory = nullptr;  // segment 0
   std::byte* second = nullptr;  // segment 1
   std::unique_ptr<ucx::UcxTransport> transport;
+  std::unique_ptr<StagingCarrier> staging;  // null: memory is plain
+  const device::MemoryKind* kind = nullptr;
   std::unique_ptr<Helper> helper;
 
   std::uint64_t* words() const { return reinterpret_cast<std::uint64_t*>(memory); }
   std::atomic_ref<std::uint64_t> word(std::size_t index) const {
     return std::atomic_ref<std::uint64_t>(words()[index]);
   }
-  Carrier& carrier() const { return *transport; }
+  Carrier& carrier() const {
+    if (staging != nullptr) return *staging;
+    return *transport;
+  }
+  bool progress() const { return carrier().progress(); }
   /// The values of all PEs, by rank.
   std::vector<std::uint64_t> share(std::uint64_t value) const {
     std::atomic<std::uint64_t>* const places = &world->notes[64 - kMaxPes];
@@ -133,14 +141,14 @@ struct Pe {
       return;
     }
     while (world->round.load() == round) {
-      if (!silent) transport->progress();
+      if (!silent) progress();
       ::sched_yield();
     }
   }
   template <class Done>
   void await(Done&& done, bool silent = false) const {
     while (!done()) {
-      if (!silent) transport->progress();
+      if (!silent) progress();
       ::sched_yield();
     }
   }
@@ -161,6 +169,7 @@ struct Options {
   bool reported = true;  // and the others are told so
   int mute = -1;         // this PE publishes nothing
   double connect_timeout = 20;
+  std::size_t staged_pieces = 0;  // not 0: memory that nobody may touch, and so much bounce memory
 };
 
 inline std::byte* map_pages(std::size_t bytes) {
@@ -178,6 +187,8 @@ inline Status start_pe(Pe& pe, const Options& options) {
   owner.size = pe.size;
   owner.segments = segments;
   owner.connect_timeout = options.connect_timeout;
+  const std::size_t bounce_bytes = options.staged_pieces * BouncePool::kPieceBytes;
+  if (options.staged_pieces != 0) owner.bounce_bytes = bounce_bytes;
   World* world = pe.world;
   owner.find_blob = [world](int peer, std::vector<std::byte>& blob, Status&) {
     const World::Published& published = world->blobs[static_cast<std::size_t>(peer)];
@@ -190,6 +201,11 @@ inline Status start_pe(Pe& pe, const Options& options) {
   std::vector<std::byte> blob;
   pe.transport = std::make_unique<ucx::UcxTransport>(owner, options.bulk);
   GIMLET_TRY(pe.transport->open(blob));
+  if (options.staged_pieces != 0) {
+    pe.kind = &gimlet::tests::late_memory();
+    GIMLET_TRY(
+        StagingCarrier::make(bounce_bytes, *pe.transport, std::span(&pe.kind, 1), pe.staging));
+  }
   World::Published& mine = world->blobs[static_cast<std::size_t>(pe.rank)];
   if (blob.size() > mine.bytes.size())
     return fail(Code::kInternal, "a blob of {} bytes", blob.size());
@@ -229,6 +245,7 @@ inline int run_pes(const Options& options, const std::function<void(Pe&)>& body)
     body(pe);
     if (options.killed < 0) pe.barrier();
     pe.helper.reset();
+    pe.staging.reset();
     pe.transport.reset();
     std::_Exit(0);
   }

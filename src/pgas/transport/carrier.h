@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "device/memory_kind.h"
 #include "device/status.h"
 #include "pgas/transport/transport.h"
 
@@ -14,6 +15,12 @@ namespace gimlet::pgas {
 
 /// Number of a piece of memory that its owner offers; other ranks name it by that number.
 using SegmentNumber = std::uint16_t;
+/// Segments from this number on are staged: no transport may touch them, and every rank sees it by
+/// the number.
+inline constexpr SegmentNumber kFirstStaged = 0x8000;
+inline constexpr bool is_staged(SegmentNumber number) {
+  return number >= kFirstStaged;
+}
 /// Number of a listener of a rank.
 using ListenerNumber = std::uint32_t;
 
@@ -45,9 +52,14 @@ struct CarriedRequest {
   int rank = 0;            // the target
   std::uint32_t lane = 0;  // the poster's own number
   std::uint64_t offset = 0;
-  void* local = nullptr;    // source of a put, destination of a get or of an old value; null: none
+  void* local = nullptr;  // source of a put, destination of a get or of an old value; null: none
+  /// Of `local`, when only copies of that kind may touch it: for a StagingCarrier. Null: everybody.
+  const device::MemoryKind* local_kind = nullptr;
   std::uint64_t bytes = 0;  // 0: a put does nothing but its signal, a get nothing
-  CarriedSignal signal{};   // of a put
+  /// Of a put that is a part of a longer one: what comes behind it. The target checks all of it,
+  /// and the signal is that of the last part.
+  std::uint64_t following = 0;
+  CarriedSignal signal{};  // of a put
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
   ListenerNumber listener = 0;  // of the poster: hears what the target refuses
@@ -58,6 +70,9 @@ struct CarriedRequest {
   std::uint64_t posted_bytes = 0;
   std::uint32_t open_parts = 0;
   bool is_posted = false;
+  std::uint64_t after_pieces = 0;  // so many pieces of bounce memory of its target come first
+  bool awaits_piece = false;       // has asked for bounce memory of its target
+  bool is_refused = false;         // said by a carrier when it completes a get: nothing was brought
   Status failure{};
 };
 
@@ -86,6 +101,11 @@ struct Refusal {
 /// remove_segment() have returned, nobody calls the one or touches the other. A number is not given
 /// out again while messages for its last owner may be under way.
 ///
+/// Memory that transports may not touch (MemoryKind::is_open_to_transports) can be offered too. Its
+/// owner's side moves it through bounce memory, by copies of its kind, and all of the above holds:
+/// a payload is visible, and bytes are here, when the copy is over. See staged_segments.h and
+/// staging_carrier.h.
+///
 /// All calls are safe from any thread that holds no lock which `completed` or a listener takes.
 class Carrier {
  public:
@@ -93,6 +113,10 @@ class Carrier {
 
   /// Offers [base, base + size) to the other ranks.
   virtual Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) = 0;
+  /// The same for memory of a kind that is not open to transports. After the first one this rank
+  /// has bounce memory for what comes in.
+  virtual Status add_staged_segment(std::byte* base, std::size_t size,
+                                    const device::MemoryKind& kind, SegmentNumber& number) = 0;
   virtual void remove_segment(SegmentNumber number) = 0;
 
   /// Called by whichever thread moves the carrier; must not call it.

@@ -29,7 +29,27 @@ Refusal refusal_of(const CarriedRequest& request, const TargetMemory& memory, Se
   return refusal;
 }
 
+bool is_signal_word(const TargetMemory& memory, SegmentNumber segment, std::uint64_t offset) {
+  if (is_staged(segment))
+    return memory.staged() != nullptr && memory.staged()->is_word(segment, offset, 8);
+  return memory.locate(segment, offset, 8) != nullptr && is_word(offset, 8);
+}
+
+CarryStep update_staged(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
+  StagedSegments* const staged = memory.staged();
+  std::uint64_t old = 0;
+  if (staged == nullptr || !staged->is_word(request.segment, request.offset, request.width) ||
+      !staged->update(request.segment, request.offset, request.width, request.op, request.operand,
+                      request.compare, old)) {
+    refusal = refusal_of(request, memory, request.segment, request.offset, request.width);
+    return CarryStep::kRefused;
+  }
+  if (request.local != nullptr) std::memcpy(request.local, &old, request.width);
+  return CarryStep::kDone;
+}
+
 CarryStep update(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
+  if (is_staged(request.segment)) return update_staged(request, memory, refusal);
   std::byte* const word = memory.locate(request.segment, request.offset, request.width);
   if (word == nullptr || !is_word(request.offset, request.width)) {
     refusal = refusal_of(request, memory, request.segment, request.offset, request.width);
@@ -54,34 +74,66 @@ void copy(CarriedRequest& request, std::byte* place) {
   request.posted_bytes += bytes;
 }
 
+/// A piece of a payload of a staged segment. False: the place is not there.
+bool copy_staged(CarriedRequest& request, StagedSegments* staged) {
+  if (staged == nullptr ||
+      !staged->holds(request.segment, request.offset, request.bytes + request.following))
+    return false;
+  const std::uint64_t bytes = std::min(kStepBytes, request.bytes - request.posted_bytes);
+  auto* local = static_cast<std::byte*>(request.local) + request.posted_bytes;
+  const std::uint64_t offset = request.offset + request.posted_bytes;
+  StagedCopy copy;
+  const bool started = request.kind == CarriedRequest::Kind::kGet
+                           ? staged->start_out(request.segment, offset, local, bytes, copy)
+                           : staged->start_in(request.segment, offset, local, bytes, copy);
+  if (!started) return false;
+  staged->finish(copy);
+  request.posted_bytes += bytes;
+  return true;
+}
+
+/// At most 256 KiB of the payload. False: the place is not there.
+bool copy_piece(CarriedRequest& request, const TargetMemory& memory) {
+  if (is_staged(request.segment)) return copy_staged(request, memory.staged());
+  std::byte* const place =
+      memory.locate(request.segment, request.offset, request.bytes + request.following);
+  if (place != nullptr) copy(request, place);
+  return place != nullptr;
+}
+
+void raise(const CarriedSignal& signal, const TargetMemory& memory) {
+  if (is_staged(signal.segment)) {
+    std::uint64_t old = 0;
+    memory.staged()->update(signal.segment, signal.offset, 8, update_of(signal.op), signal.value, 0,
+                            old);
+    return;
+  }
+  // Sequentially consistent: whoever loads the signal with acquire sees the payload.
+  ucx::update_word(memory.locate(signal.segment, signal.offset, 8), 8, update_of(signal.op),
+                   signal.value, 0);
+  device::wake_device_threads();
+}
+
 }  // namespace
 
 CarryStep carry_step(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
   if (request.kind == CarriedRequest::Kind::kDrain) return CarryStep::kDone;
   if (request.kind == CarriedRequest::Kind::kAmo) return update(request, memory, refusal);
   const CarriedSignal& signal = request.signal;
-  std::byte* word = nullptr;
-  if (signal.present) {
-    word = memory.locate(signal.segment, signal.offset, 8);
-    if (word == nullptr || !is_word(signal.offset, 8)) {
-      refusal = refusal_of(request, memory, signal.segment, signal.offset, 8);
-      refusal.is_signal = true;
-      return CarryStep::kRefused;
-    }
+  if (signal.present && !is_signal_word(memory, signal.segment, signal.offset)) {
+    refusal = refusal_of(request, memory, signal.segment, signal.offset, 8);
+    refusal.is_signal = true;
+    return CarryStep::kRefused;
   }
   if (request.bytes != 0) {
-    std::byte* const place = memory.locate(request.segment, request.offset, request.bytes);
-    if (place == nullptr) {
-      refusal = refusal_of(request, memory, request.segment, request.offset, request.bytes);
+    if (!copy_piece(request, memory)) {
+      refusal = refusal_of(request, memory, request.segment, request.offset,
+                           request.bytes + request.following);
       return CarryStep::kRefused;
     }
-    copy(request, place);
     if (request.posted_bytes != request.bytes) return CarryStep::kMore;
   }
-  if (word == nullptr) return CarryStep::kDone;
-  // Sequentially consistent: whoever loads the signal with acquire sees the payload.
-  ucx::update_word(word, 8, update_of(signal.op), signal.value, 0);
-  device::wake_device_threads();
+  if (signal.present && request.following == 0) raise(signal, memory);
   return CarryStep::kDone;
 }
 

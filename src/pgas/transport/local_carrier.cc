@@ -10,7 +10,16 @@ namespace gimlet::pgas {
 Status LocalCarrier::add_segment(std::byte* base, std::size_t size, SegmentNumber& number) {
   const std::unique_lock lock(of(rank_).mutex);
   if (of(rank_).memory.add({base, size}, number)) return {};
-  return fail(Code::kNoMemory, "at most 65536 pieces of memory can be offered at a time");
+  return fail(Code::kNoMemory, "at most {} pieces of memory can be offered at a time",
+              kFirstStaged);
+}
+
+Status LocalCarrier::add_staged_segment(std::byte* base, std::size_t size,
+                                        const device::MemoryKind& kind, SegmentNumber& number) {
+  const std::unique_lock lock(of(rank_).mutex);
+  if (of(rank_).memory.staged()->add(base, size, kind, number)) return {};
+  return fail(Code::kNoMemory, "at most {} pieces of staged memory can be offered at a time",
+              kFirstStaged);
 }
 
 void LocalCarrier::remove_segment(SegmentNumber number) {
@@ -45,7 +54,10 @@ void LocalCarrier::tell_refused(ListenerNumber listener, const Refusal& refusal)
 
 bool LocalCarrier::post(CarriedRequest& request) {
   Refusal refusal;
-  if (!carry_out(request, refusal)) tell_refused(request.listener, refusal);
+  if (!carry_out(request, refusal)) {
+    request.is_refused = true;
+    tell_refused(request.listener, refusal);
+  }
   request.completed(request, {});
   return true;
 }

@@ -32,6 +32,8 @@ class LocalCarrier final : public Carrier {
   LocalCarrier(Ranks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
 
   Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) override;
+  Status add_staged_segment(std::byte* base, std::size_t size, const device::MemoryKind& kind,
+                            SegmentNumber& number) override;
   void remove_segment(SegmentNumber number) override;
   Status add_listener(Listener listener, ListenerNumber& number) override;
   void remove_listener(ListenerNumber number) override;

@@ -96,6 +96,8 @@ struct TransportOwner {
   /// A rank known to have died, or -1: ends waits on it.
   std::function<int()> dead_peer;
   double connect_timeout = 60;
+  /// Of bounce memory for what comes in to memory that no transport may touch.
+  std::size_t bounce_bytes = std::size_t{4} << 20;
 };
 
 /// UCX. `blob` is what peers need to reach this PE: small, position independent bytes to publish.

@@ -14,21 +14,9 @@ namespace {
 
 constexpr std::uint64_t kTryAgainNs = 1'000'000;
 
-/// Of the next part of a request. An offset past the end of everything stays there.
-MessageHeader header_of(MessageKind kind, const CarriedRequest& request, std::uint32_t bytes) {
-  MessageHeader header{};
-  header.kind = kind;
-  header.segment = request.segment;
-  header.offset = request.offset + request.posted_bytes;
-  if (header.offset < request.offset) header.offset = ~std::uint64_t{0};
-  header.bytes = bytes;
-  header.ticket = told_by(request.listener);
-  return header;
-}
-
 /// Of the next part of a put, which may be its signal alone.
 MessageHeader put_header(const CarriedRequest& request, std::uint32_t bytes) {
-  const std::uint64_t following = request.bytes - request.posted_bytes - bytes;
+  const std::uint64_t following = request.bytes - request.posted_bytes - bytes + request.following;
   MessageHeader header = header_of(MessageKind::kPut, request, bytes);
   header.operand = following;
   const CarriedSignal& signal = request.signal;
@@ -45,10 +33,22 @@ MessageHeader put_header(const CarriedRequest& request, std::uint32_t bytes) {
 
 }  // namespace
 
+MessageHeader header_of(MessageKind kind, const CarriedRequest& request, std::uint32_t bytes) {
+  MessageHeader header{};
+  header.kind = kind;
+  header.segment = request.segment;
+  header.offset = request.offset + request.posted_bytes;
+  if (header.offset < request.offset) header.offset = ~std::uint64_t{0};
+  header.bytes = bytes;
+  header.ticket = told_by(request.listener);
+  return header;
+}
+
 Status UcxTransport::add_segment(std::byte* base, std::size_t size, SegmentNumber& number) {
   Turn turn(*this, Turn::Patience::kWait);
   if (memory_.add({base, size}, number)) return {};
-  return fail(Code::kNoMemory, "at most 65536 pieces of memory can be offered at a time");
+  return fail(Code::kNoMemory, "at most {} pieces of memory can be offered at a time",
+              kFirstStaged);
 }
 
 void UcxTransport::remove_segment(SegmentNumber number) {
@@ -152,7 +152,10 @@ void UcxTransport::carry_to_self(CarriedRequest& request) {
     Refusal refusal;
     const CarryStep step = carry_step(request, memory_, refusal);
     if (step == CarryStep::kMore) continue;
-    if (step == CarryStep::kRefused) tell_refused(request.listener, refusal);
+    if (step == CarryStep::kRefused) {
+      request.is_refused = true;
+      tell_refused(request.listener, refusal);
+    }
     ++request.open_parts;
     return posted(request);
   }
@@ -192,6 +195,7 @@ void UcxTransport::posted(CarriedRequest& request, Status status) {
 }
 
 bool UcxTransport::carry_put(Lane& lane, CarriedRequest& request) {
+  if (needs_piece(lane, request)) return carry_staged_put(lane, request);
   ++request.open_parts;
   bool over = request.bytes == 0 && !request.signal.present;
   while (!over && room(lane) && lane.is(Lane::State::kReady)) {
@@ -209,6 +213,7 @@ bool UcxTransport::carry_put(Lane& lane, CarriedRequest& request) {
 }
 
 bool UcxTransport::carry_get(Lane& lane, CarriedRequest& request) {
+  if (is_staged(request.segment)) return carry_staged_get(lane, request);
   ++request.open_parts;
   bool over = request.bytes == 0;
   while (!over && room(lane) && lane.reads < kMaxReads && lane.is(Lane::State::kReady)) {
@@ -262,7 +267,7 @@ bool UcxTransport::carry_amo(Lane& lane, CarriedRequest& request) {
 bool UcxTransport::carry_drain(Lane& lane, CarriedRequest& request) {
   if (!room(lane)) return false;
   ++request.open_parts;
-  begin_part(OperationKind::kDrain, lane, request);
+  begin_part(OperationKind::kDrain, lane, request).staged_to = lane.staged.used;
   ask_done(lane);
   posted(request);
   return true;
@@ -295,7 +300,8 @@ void UcxTransport::tell_refused(ListenerNumber number, const Refusal& refusal) {
 }
 
 /// The target did not answer with what was asked for.
-void UcxTransport::tell_refused(const CarriedRequest& request, std::uint64_t size) {
+void UcxTransport::tell_refused(CarriedRequest& request, std::uint64_t size) {
+  request.is_refused = true;
   Refusal refusal;
   refusal.rank = request.rank;
   refusal.kind = request.kind;

@@ -121,6 +121,7 @@ void UcxTransport::fail_lane(Lane& lane, std::string why) {
   lane.why_failed = std::move(why);
   lane.state.store(Lane::State::kFailed, std::memory_order_release);
   if (lane.endpoint != nullptr) failed_.push_back(&lane);
+  if (staging_ != nullptr) staging_->forget(lane.pe);
   for (Operation* head : {&lane.open, &lane.carried}) {
     for (Operation* next = head->after; next != head;) {
       Operation& op = *std::exchange(next, next->after);
@@ -144,6 +145,7 @@ void UcxTransport::bury(int dead) {
   if (dead < 0 || dead >= owner_.size || dead == owner_.rank) return;
   Lane* lane = lanes_[static_cast<std::size_t>(dead)].load(std::memory_order_relaxed);
   if (lane != nullptr) fail_lane(*lane, fmt::format("PE {} died", dead));
+  if (staging_ != nullptr) staging_->forget(dead);
 }
 
 void UcxTransport::close_failed() {

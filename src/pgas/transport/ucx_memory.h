@@ -44,6 +44,7 @@ class ServedMemory final : public TargetMemory {
   }
 
   std::uint64_t size_of(std::uint16_t segment) const override {
+    if (is_staged(segment)) return staged_.size_of(segment);
     return segment < count_.load(std::memory_order_acquire) ? segments_[segment].size : 0;
   }
   /// Whether the segment may go while others go on: what is under way must not refer to it.
@@ -53,16 +54,21 @@ class ServedMemory final : public TargetMemory {
 
   /// Further ones, of 0 bytes too, while nobody serves a request. False: all numbers are taken.
   bool add(const LocalSegment& segment, std::uint16_t& number);
-  void remove(std::uint16_t number) { segments_[number] = {}; }
+  void remove(std::uint16_t number) {
+    if (is_staged(number)) return staged_.remove(number);
+    segments_[number] = {};
+  }
+  StagedSegments* staged() const override { return &staged_; }
 
  private:
-  static constexpr std::size_t kMost = std::size_t{1} << 16;
+  static constexpr std::size_t kMost = kFirstStaged;
 
   std::vector<LocalSegment> own_;
   // In place for ever: this PE looks places up without a lock. Without a base: none.
   std::unique_ptr<LocalSegment[], decltype(&std::free)> segments_;
   std::atomic<std::size_t> count_{0};
   std::size_t next_ = 0;
+  mutable StagedSegments staged_;
 };
 
 /// Copies. A naturally aligned destination of 1, 2, 4 or 8 bytes is written by a single store,

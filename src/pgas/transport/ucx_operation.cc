@@ -20,9 +20,11 @@ Operation& OperationPool::take(OperationKind kind, Lane* lane, bool awaited) {
   op.source_free = true;
   op.whole = nullptr;
   op.carried = nullptr;
+  op.piece = nullptr;
   op.result = nullptr;
   op.parts = 0;
   op.signal_sequence = 0;
+  op.staged_to = 0;
   op.stage = Operation::Stage::kPut;
   return op;
 }

@@ -17,6 +17,7 @@
 namespace gimlet::pgas::ucx {
 
 class UcxTransport;
+struct BouncePiece;
 struct Lane;
 
 /// A long read is asked for in pieces, and at most this many at a time, so that the replies which a
@@ -34,6 +35,7 @@ enum class OperationKind : std::uint8_t {
   kPutSignal,  // UCP's put, then a flush, then the signal as a message
   kTransfer,   // the whole of several messages or reads
   kDrain,      // over when the lane's messages before it are acknowledged
+  kStageData,  // an active message from bounce memory: an answer
 };
 
 /// A request in flight, from a pool. It is recycled when it is finished, no UCX request refers to
@@ -47,8 +49,10 @@ struct Operation {
   Lane* lane = nullptr;  // null: a reply
   Operation* whole = nullptr;
   CarriedRequest* carried = nullptr;  // what this is, or is a part of
+  BouncePiece* piece = nullptr;       // kStageData
   std::uint64_t sequence = 0;
   std::uint64_t flush_sequence = 0;   // kFlush, kPutSignal: what the flush covers
+  std::uint64_t staged_to = 0;        // kDrain: pieces that must be over
   std::uint64_t signal_sequence = 0;  // kPutSignal: number of the signal's message, 0 before
   std::byte* result = nullptr;        // kFetch, kRead; null when nobody wants it any more
   std::uint32_t bytes = 0;            // kFetch, kRead: of the result
@@ -134,6 +138,14 @@ struct Lane {
   std::uint64_t last_put = 0;
   std::uint64_t flushing_to = 0;
   std::uint64_t flushed_to = 0;
+  // Bounce memory of the peer: pieces asked for, granted and not used; pieces ever used, and over.
+  struct {
+    std::uint32_t asked = 0;
+    std::uint32_t granted = 0;
+    std::uint64_t used = 0;
+    std::uint64_t over = 0;
+    bool refused = false;  // it has no such memory at all
+  } staged;
   std::string why_failed;
 
   bool is(State wanted) const { return state.load(std::memory_order_relaxed) == wanted; }

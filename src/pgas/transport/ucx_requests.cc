@@ -137,6 +137,11 @@ void UcxTransport::completed(Operation& op, ucs_status_t status) {
     case OperationKind::kMessage:
     case OperationKind::kPut:
       return finish(op);
+    case OperationKind::kStageData: {
+      BouncePiece& piece = *op.piece;
+      finish(op);
+      return staging_->sent(piece);
+    }
   }
 }
 

@@ -104,6 +104,10 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
       return take_data(header, data, length);
     case MessageKind::kDone:
       return take_done(header);
+    case MessageKind::kStageNews:
+      return take_news(header);
+    default:
+      return serve_staged(header, data, length, reply_to);
   }
   return false;
 }
@@ -113,7 +117,8 @@ bool UcxTransport::find_places(const MessageHeader& header, ucp_ep_h reply_to, s
                                std::byte*& word) {
   const bool raises = header.kind == MessageKind::kPutSignal || header.width != 0;
   word = raises ? memory_.locate_word(header.word_segment, header.word_offset, 8) : nullptr;
-  if (raises && word == nullptr) {
+  if (raises && word == nullptr &&
+      !memory_.staged()->is_word(header.word_segment, header.word_offset, 8)) {
     MessageHeader signal = header;
     signal.kind = MessageKind::kPutSignal;
     signal.segment = header.word_segment;
@@ -139,6 +144,7 @@ void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data,
   if (!find_places(header, reply_to, place, word)) return;
   store_payload(place, data, header.bytes);
   if (header.kind != MessageKind::kPutSignal) return;
+  if (word == nullptr) return raise_staged(header);
   // Sequentially consistent: whoever loads the signal with acquire sees the payload.
   update_word(word, 8, static_cast<AmoOp>(header.op), header.operand, 0);
   device::wake_device_threads();
@@ -147,12 +153,14 @@ void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data,
 void UcxTransport::serve_update(const MessageHeader& header, ucp_ep_h reply_to) {
   std::byte* word = memory_.locate_word(header.segment, header.offset, header.width);
   const bool is_fetch = header.kind == MessageKind::kFetch;
-  if (word == nullptr) {
+  std::uint64_t old = 0;
+  if (word != nullptr) {
+    old = update_word(word, header.width, static_cast<AmoOp>(header.op), header.operand,
+                      header.word_offset);
+    device::wake_device_threads();
+  } else if (!update_staged(header, old)) {
     return is_fetch ? reply_refused(reply_to, header) : refuse(header, header.bytes, reply_to);
   }
-  const std::uint64_t old = update_word(word, header.width, static_cast<AmoOp>(header.op),
-                                        header.operand, header.word_offset);
-  device::wake_device_threads();
   if (!is_fetch) return;
   MessageHeader answer = header;
   answer.kind = MessageKind::kValue;
@@ -284,10 +292,7 @@ bool UcxTransport::take_done(const MessageHeader& header) {
         op.signal_sequence != 0 && op.signal_sequence <= lane->acknowledged_to;
     if (op.kind == OperationKind::kPutSignal && acknowledged) finish(op);
   }
-  for (Operation* next = lane->carried.after; lane->drains != 0 && next != &lane->carried;) {
-    Operation& op = *std::exchange(next, next->after);
-    if (op.kind == OperationKind::kDrain && op.sequence <= lane->acknowledged_to) finish(op);
-  }
+  finish_drains(*lane);
   return true;
 }
 

@@ -282,6 +282,10 @@ bool UcxTransport::progress() {
       ::pthread_equal(helper_.load(std::memory_order_relaxed), ::pthread_self()) != 0;
   if (is_helper) helper_asleep_.store(false, std::memory_order_relaxed);
   const int dead = owner_.dead_peer ? owner_.dead_peer() : -1;
+  if (const int source = unreached_.load(std::memory_order_relaxed); source >= 0) {
+    Status failed;
+    try_reach(source, failed);
+  }
   Turn turn(*this, Turn::Patience::kTry);
   if (!turn) return false;
   bury(dead);
@@ -289,7 +293,8 @@ bool UcxTransport::progress() {
     caller_turns_.store(caller_turns_.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   }
-  const bool moved = ucp_worker_progress(worker_.handle()) != 0;
+  bool moved = ucp_worker_progress(worker_.handle()) != 0;
+  if (staging_ != nullptr && staging_->is_busy()) moved |= pump_staging();
   close_failed();
   return moved;
 }
@@ -306,7 +311,8 @@ bool UcxTransport::arm() {
   if (!turn) return false;
   // Unsent requests are looked at again after a nap. Whoever leaves one behind later takes the
   // token after us, so it sees that the helper sleeps.
-  if (unsent_.load(std::memory_order_relaxed) == 0 && worker_.watch()) {
+  const bool copies = staging_ != nullptr && staging_->is_busy();
+  if (!copies && unsent_.load(std::memory_order_relaxed) == 0 && worker_.watch()) {
     busy_looks_ = 0;
     helper_asleep_.store(true, std::memory_order_relaxed);
     return true;

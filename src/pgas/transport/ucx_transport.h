@@ -17,6 +17,7 @@
 #include "pgas/transport/transport.h"
 #include "pgas/transport/ucx_memory.h"
 #include "pgas/transport/ucx_operation.h"
+#include "pgas/transport/ucx_staging.h"
 #include "pgas/transport/ucx_wire.h"
 #include "pgas/transport/ucx_worker.h"
 
@@ -50,6 +51,11 @@
 /// Proxies. What they post (ucx_carrier.cc) is messages too, so a lane's order is that of its
 /// endpoint. fence and quiet are not about it: it has a list of its own.
 ///
+/// Memory that no transport may touch goes through bounce memory of its owner, see StagingService.
+/// A source (ucx_stage.cc) uses a piece for at most 256 KiB of a request, sends it as messages, and
+/// learns with the next grant how many of its pieces are over. A strong signal takes a piece too
+/// while others are not over, so it is raised behind them; a drain waits until they are.
+///
 /// Failure. Endpoints use UCP's peer error handling: a connection that breaks, or a peer that the
 /// transport's owner reports dead, fails the lane and ends everything open on it.
 namespace gimlet::pgas::ucx {
@@ -72,7 +78,7 @@ class Condition {
   bool (*call_)(const void*);
 };
 
-class UcxTransport final : public Transport, public Carrier {
+class UcxTransport final : public Transport, public Carrier, private StagingService::Answers {
  public:
   explicit UcxTransport(const TransportOwner& owner, BulkPath bulk = BulkPath::kDetect);
   ~UcxTransport() override;
@@ -102,6 +108,8 @@ class UcxTransport final : public Transport, public Carrier {
   Carrier& carrier() override { return *this; }
 
   Status add_segment(std::byte* base, std::size_t size, SegmentNumber& number) override;
+  Status add_staged_segment(std::byte* base, std::size_t size, const device::MemoryKind& kind,
+                            SegmentNumber& number) override;
   void remove_segment(SegmentNumber number) override;
   Status add_listener(Listener listener, ListenerNumber& number) override;
   void remove_listener(ListenerNumber number) override;
@@ -188,9 +196,29 @@ class UcxTransport final : public Transport, public Carrier {
   void posted(CarriedRequest& request, Status status = {});
   bool carried_all(CarriedRequest& request, bool over);
   void tell_refused(ListenerNumber number, const Refusal& refusal);
-  void tell_refused(const CarriedRequest& request, std::uint64_t size);
+  void tell_refused(CarriedRequest& request, std::uint64_t size);
   bool take_note(const MessageHeader& header, const std::byte* data, std::size_t length);
   bool take_refused(const MessageHeader& header);
+
+  // ucx_stage.cc, under the token: the source's end of staging.
+  bool needs_piece(const Lane& lane, CarriedRequest& request) const;
+  bool take_piece(Lane& lane, std::uint64_t pieces);
+  bool carry_staged_put(Lane& lane, CarriedRequest& request);
+  bool carry_staged_get(Lane& lane, CarriedRequest& request);
+  void send_rest(Lane& lane, CarriedRequest& request);
+  bool is_unknown(Lane& lane, CarriedRequest& request);
+  bool take_news(const MessageHeader& header);
+  void finish_drains(Lane& lane);
+  // ucx_stage.cc, under the token: answers of the target's end.
+  bool serve_staged(const MessageHeader& header, const std::byte* data, std::size_t length,
+                    ucp_ep_h reply_to);
+  ucp_ep_h way_to(int source);
+  bool send_news(int source, std::uint32_t granted, std::uint64_t over) override;
+  bool send_piece(int source, BouncePiece& piece) override;
+  void send_refusal(const MessageHeader& request, std::uint64_t bytes) override;
+  bool pump_staging();
+  void raise_staged(const MessageHeader& put);
+  bool update_staged(const MessageHeader& header, std::uint64_t& old);
 
   // ucx_serve.cc, under the token, from UCX's progress.
   static ucs_status_t on_message(void* self, const void* header, size_t header_length, void* data,
@@ -233,6 +261,11 @@ class UcxTransport final : public Transport, public Carrier {
   std::atomic<std::uint64_t> strangers_{0};
   std::atomic<int> endpoints_{0};
 
+  std::unique_ptr<StagingService> staging_;  // null: nothing staged was ever offered here
+  int served_ = -1;                          // the source of the message that is being served
+  ucp_ep_h served_way_ = nullptr;            // and how to answer it
+  std::atomic<int> unreached_{-1};           // a source that is to be answered and has no lane yet
+
   std::atomic<std::uint64_t> caller_turns_{0};
   std::atomic<pthread_t> helper_{};
   std::atomic<bool> helper_asleep_{false};
@@ -264,6 +297,9 @@ class UcxTransport::Turn {
   UcxTransport& transport_;
   bool held_;
 };
+
+/// Of the next part of a request. An offset past the end of everything stays there.
+MessageHeader header_of(MessageKind kind, const CarriedRequest& request, std::uint32_t bytes);
 
 /// "PE 3 refused ...": one sentence for every request that leaves the target's memory.
 Status refused(int pe, MessageKind kind, std::uint64_t bytes, unsigned segment,

@@ -28,6 +28,13 @@ enum class MessageKind : std::uint8_t {
   kNote,       // payload for the listener `ticket`
   kRefused,    // reply to a put or update with a listener, see told_by()
   kDone,       // reply: the messages before kAskDone are done; `refused` tells whether all were
+  // To and from memory that no transport may touch, see StagingService.
+  kStageAsk,   // the source has a use for `bytes` pieces
+  kStageNews,  // reply: `bytes` pieces are granted, `operand` pieces of the source are over
+  kStageData,  // payload for the source's oldest piece
+  kStagePart,  // payload closes the piece: to (segment, offset), a part as kPut is
+  kStagePut,   // payload closes the piece: to (segment, offset), then with a `width` the word
+  kStageRead,  // closes the piece: `bytes` at (segment, offset) come back as kData
 };
 
 /// A message's header. The target trusts none of it.
@@ -50,7 +57,8 @@ static_assert(sizeof(MessageHeader) == 48);
 /// A kPut tells what its put will still do, so that each part can be refused for the whole: the
 /// bytes that follow it, and with a `width` the word that the last part will raise.
 inline std::uint64_t bytes_to_come(const MessageHeader& put) {
-  return put.kind == MessageKind::kPut ? put.operand : 0;
+  const bool is_part = put.kind == MessageKind::kPut || put.kind == MessageKind::kStagePart;
+  return is_part ? put.operand : 0;
 }
 
 /// Puts and updates name who hears of a refusal at once; with none it is kept until kAskDone.

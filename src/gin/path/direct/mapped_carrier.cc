@@ -31,6 +31,13 @@ Status MappedCarrier::add_segment(std::byte* base, std::size_t size, pgas::Segme
   return setup_.others == nullptr ? Status() : setup_.others->add_segment(base, size, number);
 }
 
+Status MappedCarrier::add_staged_segment(std::byte* base, std::size_t size,
+                                         const device::MemoryKind& kind,
+                                         pgas::SegmentNumber& number) {
+  return setup_.others == nullptr ? Status()
+                                  : setup_.others->add_staged_segment(base, size, kind, number);
+}
+
 void MappedCarrier::remove_segment(pgas::SegmentNumber number) {
   if (setup_.others != nullptr) setup_.others->remove_segment(number);
 }
@@ -50,8 +57,10 @@ bool MappedCarrier::post(pgas::CarriedRequest& request) {
   if (slot >= GIN_PROXY_SLOT) return setup_.others->post(request);
   pgas::Refusal refusal;
   const bool moves = request.kind != pgas::CarriedRequest::Kind::kDrain;
-  if (moves && !pgas::carry_out(request, WindowParts(setup_, slot), refusal))
+  if (moves && !pgas::carry_out(request, WindowParts(setup_, slot), refusal)) {
+    request.is_refused = true;
     listener_.refused(refusal);
+  }
   request.completed(request, {});
   return true;
 }

@@ -23,6 +23,8 @@ class MappedCarrier final : public pgas::Carrier {
   explicit MappedCarrier(Setup setup) : setup_(std::move(setup)) {}
 
   Status add_segment(std::byte* base, std::size_t size, pgas::SegmentNumber& number) override;
+  Status add_staged_segment(std::byte* base, std::size_t size, const device::MemoryKind& kind,
+                            pgas::SegmentNumber& number) override;
   void remove_segment(pgas::SegmentNumber number) override;
   /// One listener at a time, which hears of all requests.
   Status add_listener(Listener listener, pgas::ListenerNumber& number) override;

@@ -167,7 +167,10 @@ bool ReorderingCarrier::take_step(const Event& event) {
 
 /// The end of a request.
 void ReorderingCarrier::tell(Held& held) {
-  if (held.original != nullptr) held.original->completed(*held.original, std::move(held.status));
+  if (held.original != nullptr) {
+    held.original->is_refused = held.carried.is_refused;
+    held.original->completed(*held.original, std::move(held.status));
+  }
   held_.erase(held.place);
 }
 

@@ -40,6 +40,10 @@ class ReorderingCarrier final : public pgas::Carrier {
   Status add_segment(std::byte* base, std::size_t size, pgas::SegmentNumber& number) override {
     return inner_->add_segment(base, size, number);
   }
+  Status add_staged_segment(std::byte* base, std::size_t size, const device::MemoryKind& kind,
+                            pgas::SegmentNumber& number) override {
+    return inner_->add_staged_segment(base, size, kind, number);
+  }
   void remove_segment(pgas::SegmentNumber number) override { inner_->remove_segment(number); }
   Status add_listener(Listener listener, pgas::ListenerNumber& number) override {
     return inner_->add_listener(std::move(listener), number);
