@@ -52,6 +52,11 @@ Status check_buffer(const void* buffer, std::size_t bytes, int flags, MemoryPiec
   return MemoryTable::of_process().find(buffer, bytes, piece);
 }
 
+/// Also what transports could touch.
+bool stages_all() {
+  return device::settings().gin_staging == "always";
+}
+
 }  // namespace
 
 void SharedGrave::keep(std::shared_ptr<const device::Memory> memory) {
@@ -232,7 +237,7 @@ Status Communicator::register_window(void* buffer, std::size_t bytes, int flags,
   if (proxy_.carrier() != nullptr) {
     // Also where mapping failed: the others do it too.
     const std::size_t offered = mapped.ok() ? bytes : 0;
-    Status made = proxy_.offer(static_cast<std::byte*>(buffer), offered, window.segments);
+    Status made = offer(static_cast<std::byte*>(buffer), offered, *piece.memory, window);
     if (mapped.ok()) mapped = std::move(made);
   }
   GIMLET_TRY(agree(std::move(mapped), "map the parts of a window"));
@@ -244,6 +249,26 @@ Status Communicator::register_window(void* buffer, std::size_t bytes, int flags,
       by_rank[r] = {reinterpret_cast<char*>(base + parts[r].offset), parts[r].bytes};
   }
   return agree(add_window(std::move(window), by_rank, flags, handle), "add a window");
+}
+
+/// Makes a part of `memory` reachable through proxies. Collective.
+Status Communicator::offer(std::byte* base, std::size_t bytes, const device::Memory& memory,
+                           Window& window) {
+  const device::MemoryKind* kind = &memory.kind();
+  Status guarded;
+  std::unique_ptr<device::GuardedRange> guard;
+  if (kind->is_open_to_transports() && stages_all()) {
+    guarded = device::GuardedRange::make(base, bytes, guard);
+    if (guarded.ok()) {
+      kind = &device::guarded_memory();
+      base = guard->base();
+    }
+  }
+  if (!kind->is_open_to_transports())
+    window.staged = std::make_unique<StagedPart>(StagedPart{kind, base, std::move(guard)});
+  // Also where it failed: the others do it too.
+  Status offered = proxy_.offer(base, guarded.ok() ? bytes : 0, *kind, window.segments);
+  return guarded.ok() ? std::move(offered) : std::move(guarded);
 }
 
 Status Communicator::add_window(Window window, const std::vector<ginPeerMemory>& by_rank, int flags,
@@ -356,7 +381,7 @@ Status Communicator::create_device_comm(const ginDevCommRequirements_t* requirem
   Status ready = direct_.map(memory.get(), window.mapping);
   if (proxy_.carrier() != nullptr && layout.uses_gin) {
     const std::size_t offered = ready.ok() ? layout.bytes : 0;
-    Status made = proxy_.offer(memory->base(), offered, window.segments);
+    Status made = offer(memory->base(), offered, *memory, window);
     if (ready.ok()) ready = std::move(made);
   }
   if (ready.ok() && layout.uses_gin && (proxy_.carrier() != nullptr || next_seed_ != 0)) {
@@ -409,6 +434,7 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   GIMLET_TRY(RingMemory::make(layout, size(), queue_depth, contexts_each, rings));
   Proxy::Setup setup;
   setup.carriers = carriers_of(threads, device_comm);
+  if (stages_all()) GIMLET_TRY(stage(setup.carriers, device_comm));
   setup.rank = rank();
   setup.ranks = size();
   setup.connected = connected_ranks(layout.connection);
@@ -439,6 +465,17 @@ std::vector<pgas::Carrier*> Communicator::carriers_of(std::uint32_t threads,
   }
   ++next_seed_;
   return carriers;
+}
+
+/// Bounce memory for each proxy thread: none is allocated once kernels run.
+Status Communicator::stage(std::vector<pgas::Carrier*>& carriers, DeviceComm& device_comm) {
+  for (pgas::Carrier*& carrier : carriers) {
+    GIMLET_TRY(pgas::StagingCarrier::make(device::settings().gin_bounce_size, *carrier,
+                                          device::staged_kinds(),
+                                          device_comm.staging.emplace_back()));
+    carrier = device_comm.staging.back().get();
+  }
+  return {};
 }
 
 std::unique_ptr<ReorderingCarrier> Communicator::make_reordering() const {
@@ -516,6 +553,7 @@ void Communicator::forget(std::unique_ptr<DeviceComm> device_comm) {
   const double patience = device::settings().connect_timeout;
   bool over = device_comm->proxy == nullptr || device_comm->proxy->stop(patience);
   for (const auto& reordering : device_comm->reordering) over = over && reordering->is_empty();
+  for (const auto& staging : device_comm->staging) over = over && staging->is_empty();
   ginResult_t fine = ginSuccess;
   past_error_.compare_exchange_strong(fine, read_error(*device_comm->comm.error));
   if (grave_ != nullptr) grave_->keep(device_comm->memory);

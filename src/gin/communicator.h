@@ -19,6 +19,7 @@
 #include "gin/wait_report.h"
 #include "gin/window_table.h"
 #include "pgas/group.h"
+#include "pgas/transport/staging_carrier.h"
 
 namespace gimlet::gin {
 
@@ -89,6 +90,7 @@ class Communicator {
     std::shared_ptr<const device::Memory> memory;
     ginDevComm comm{};
     std::vector<std::unique_ptr<ReorderingCarrier>> reordering;  // by proxy thread, if wanted
+    std::vector<std::unique_ptr<pgas::StagingCarrier>> staging;  // the same, above those
     std::unique_ptr<Proxies> proxy;                              // null: all peers are direct
   };
 
@@ -99,6 +101,7 @@ class Communicator {
   bool wants_proxy() const;
   const Path* path_to(int rank, std::string* why_not) const;
   Status agree(Status mine, const char* what);
+  Status offer(std::byte* base, std::size_t bytes, const device::Memory& memory, Window& window);
   Status add_window(Window window, const std::vector<ginPeerMemory>& by_rank, int flags,
                     ginWindow_t& handle);
   std::vector<int> connected_ranks(ginConnectionType_t connection) const;
@@ -108,6 +111,7 @@ class Communicator {
   Status open_proxy(const ResourceLayout& layout, std::uint32_t queue_depth,
                     DeviceComm& device_comm);
   std::vector<pgas::Carrier*> carriers_of(std::uint32_t threads, DeviceComm& device_comm);
+  Status stage(std::vector<pgas::Carrier*>& carriers, DeviceComm& device_comm);
   std::unique_ptr<ReorderingCarrier> make_reordering() const;
   Status start_proxy(const ResourceLayout& layout, ginWindow_t resources, DeviceComm& device_comm);
   void fail_device_comm(const ginDevComm& comm, const ErrorRecord& record,

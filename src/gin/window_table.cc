@@ -24,6 +24,7 @@ Status WindowTable::add(Window window, ginWindowEntry entry, ginWindow_t& handle
   *free = std::make_unique<Window>(std::move(window));
   entry.peers = (*free)->parts.data();
   if ((*free)->segments != nullptr) entry.segments = (*free)->segments->by_rank.data();
+  entry.staged = (*free)->staged.get();
   entry.live = GIN_WINDOW_LIVE;
   handle = entries() + (free - windows_.begin());
   *handle = entry;  // kernels that know the handle are launched after this

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "device/guarded_memory.h"
 #include "device/memory_kind.h"
 #include "device/status.h"
 #include "gin/impl/tables.h"
@@ -15,12 +16,20 @@
 
 namespace gimlet::gin {
 
+/// A part of a window that transports may not touch: its addresses are for copies of its kind.
+struct StagedPart {
+  const device::MemoryKind* kind = nullptr;
+  std::byte* base = nullptr;
+  std::unique_ptr<device::GuardedRange> guard;  // null: the kind has such addresses by itself
+};
+
 /// A registered window: what keeps its memory and mappings alive, and the parts of all ranks that
 /// device code finds by slot.
 struct Window {
   std::shared_ptr<const device::Memory> memory;
   void* user_pointer = nullptr;
   std::unique_ptr<DirectPath::Mapping> mapping;
+  std::unique_ptr<StagedPart> staged;             // null: transports may touch the own part
   std::unique_ptr<ProxyPath::Segments> segments;  // null: no rank is reached through a proxy
   std::vector<ginPeerMemory> parts;               // by slot
 };

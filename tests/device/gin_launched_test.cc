@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// launch: np=1,2,3,7 path=auto,proxy,mixed,reorder,split timeout=150
+// launch: np=1,2,3,7 path=auto,proxy,mixed,reorder,split,staged timeout=150
 //
 // The GIN suite with PEs of a job as ranks.
 #include <shmem.h>

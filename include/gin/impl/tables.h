@@ -48,8 +48,9 @@ struct ginWindowEntry {
   uint32_t flags;
   uint32_t live; /* GIN_WINDOW_LIVE while registered */
   const uint16_t*
-      segments; /* by world rank: what a transport calls the rank's part; for the host */
-  uint64_t reserved;
+      segments;       /* by world rank: what a transport calls the rank's part; for the host */
+  const void* staged; /* how transports name this rank's part when they may not touch it, else null;
+                         for the host */
 };
 
 /* What a wait, an operation or a failure is about. */

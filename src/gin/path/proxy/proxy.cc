@@ -17,6 +17,7 @@
 #include "gin/device_text.h"
 #include "gin/impl/exec.h"
 #include "gin/path/proxy/error_note.h"
+#include "gin/window_table.h"
 
 namespace gimlet::gin {
 namespace {
@@ -248,8 +249,13 @@ bool Proxy::translate(const Request& request, OpenRequest& open) {
     carried.segment = segment_of(is_get ? request.from_window : request.to_window, request.peer);
     carried.offset = is_get ? request.from_offset : request.to_offset;
     open.inline_value = request.operand;
-    carried.local = is_inline ? static_cast<void*>(&open.inline_value)
-                              : near.base + (is_get ? request.to_offset : request.from_offset);
+    const std::uint64_t offset = is_get ? request.to_offset : request.from_offset;
+    carried.local = is_inline ? static_cast<void*>(&open.inline_value) : near.base + offset;
+    if (!is_inline && near.staged != nullptr) {
+      const auto& part = *static_cast<const StagedPart*>(near.staged);
+      carried.local = part.base + offset;
+      carried.local_kind = part.kind;
+    }
   }
   open.has_counter = (request.flags & ginRingCounter) != 0;
   open.counter = request.counter;

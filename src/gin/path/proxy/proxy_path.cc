@@ -3,8 +3,10 @@
 
 namespace gimlet::gin {
 
-Status ProxyPath::Segments::offer(std::byte* base, std::size_t bytes) {
-  GIMLET_TRY(carrier_.add_segment(base, bytes, own_));
+Status ProxyPath::Segments::offer(std::byte* base, std::size_t bytes,
+                                  const device::MemoryKind& kind) {
+  GIMLET_TRY(kind.is_open_to_transports() ? carrier_.add_segment(base, bytes, own_)
+                                          : carrier_.add_staged_segment(base, bytes, kind, own_));
   is_offered_ = true;
   return {};
 }
@@ -26,13 +28,14 @@ Status ProxyPath::connect(std::span<const int> ranks) {
 }
 
 /// One exchange carries the numbers and tells a rank that failed.
-Status ProxyPath::offer(std::byte* base, std::size_t bytes, std::unique_ptr<Segments>& out) {
+Status ProxyPath::offer(std::byte* base, std::size_t bytes, const device::MemoryKind& kind,
+                        std::unique_ptr<Segments>& out) {
   struct Offer {
     std::uint32_t good;
     std::uint32_t number;
   };
   auto segments = std::make_unique<Segments>(*carrier_);
-  Status mine = bytes == 0 ? Status() : segments->offer(base, bytes);
+  Status mine = bytes == 0 ? Status() : segments->offer(base, bytes, kind);
   const Offer own = {mine.ok() ? 1u : 0u, segments->own()};
   std::vector<Offer> all(static_cast<std::size_t>(group_.size()));
   Status gathered =
@@ -50,7 +53,7 @@ Status ProxyPath::offer(std::byte* base, std::size_t bytes, std::unique_ptr<Segm
 Status ProxyPath::register_memory(const device::Memory* mine, std::unique_ptr<Registration>& out) {
   std::unique_ptr<Segments> segments;
   GIMLET_TRY(offer(mine == nullptr ? nullptr : mine->base(), mine == nullptr ? 0 : mine->size(),
-                   segments));
+                   mine == nullptr ? device::host_memory() : mine->kind(), segments));
   out = std::move(segments);
   return {};
 }

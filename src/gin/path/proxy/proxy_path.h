@@ -21,7 +21,7 @@ class ProxyPath final : public Path {
     ~Segments() override {
       if (is_offered_) carrier_.remove_segment(own_);
     }
-    Status offer(std::byte* base, std::size_t bytes);
+    Status offer(std::byte* base, std::size_t bytes, const device::MemoryKind& kind);
     pgas::SegmentNumber own() const { return own_; }
     std::vector<pgas::SegmentNumber> by_rank;
 
@@ -46,7 +46,8 @@ class ProxyPath final : public Path {
 
   /// register_memory() for a part of a piece of memory, and for those who need the numbers.
   /// Collective.
-  Status offer(std::byte* base, std::size_t bytes, std::unique_ptr<Segments>& out);
+  Status offer(std::byte* base, std::size_t bytes, const device::MemoryKind& kind,
+               std::unique_ptr<Segments>& out);
 
  private:
   pgas::Group& group_;
