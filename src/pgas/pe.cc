@@ -76,6 +76,7 @@ Status Pe::init() {
 Status Pe::start() {
   const device::Settings& settings = device::settings();
   GIMLET_TRY(make_bootstrap(bootstrap_));
+  dead_peer_word_.store(&bootstrap_->dead_peer_word(), std::memory_order_release);
   rank_ = bootstrap_->rank();
   size_ = bootstrap_->size();
   log::set_label(fmt::format("PE {}", rank_));
@@ -165,7 +166,7 @@ Status Pe::share_heaps(std::vector<DescriptorOffer>& offers) {
   GIMLET_TRY(heap_->export_fd(own.fd));
   ExchangeLimits limits;
   limits.seconds = patience;
-  limits.hopeless = [this] { return bootstrap_->dead_peer() >= 0; };
+  limits.hopeless = [this] { return dead_peer() >= 0; };
 
   if (member == 0) {
     std::unique_ptr<DescriptorLeader> leader;
@@ -225,7 +226,7 @@ Status Pe::start_transport() {
   owner.find_blob = [this](int pe, std::vector<std::byte>& blob, Status& why) {
     return find_blob(pe, blob, why);
   };
-  owner.dead_peer = [this] { return bootstrap_->dead_peer(); };
+  owner.dead_peer = [this] { return dead_peer(); };
   owner.connect_timeout = device::settings().connect_timeout;
   owner.bounce_bytes = device::settings().gin_bounce_size;
   std::vector<std::byte> blob;
@@ -426,7 +427,7 @@ void Pe::release(const char* call, void* address) {
 // ---------------------------------------------------------------------------
 
 void Pe::check_peers(const char* call) {
-  const int dead = bootstrap_ != nullptr ? bootstrap_->dead_peer() : -1;
+  const int dead = dead_peer();
   if (dead >= 0) die(call, fmt::format("PE {} died while this PE waits", dead));
 }
 

@@ -162,6 +162,12 @@ class Pe {
 
   // ---- for the parts of pgas ----
   Bootstrap& bootstrap() { return *bootstrap_; }
+  /// A PE that is known to have died, or -1. Safe from any thread, whatever init() and finalize()
+  /// do meanwhile.
+  int dead_peer() const {
+    const std::atomic<int>* word = dead_peer_word_.load(std::memory_order_acquire);
+    return word == nullptr ? -1 : word->load(std::memory_order_acquire);
+  }
   ControlArea* control(int pe) const {
     return reinterpret_cast<ControlArea*>(mapped_base_[static_cast<std::size_t>(pe)]);
   }
@@ -218,6 +224,7 @@ class Pe {
   int generation_ = 0;
 
   std::unique_ptr<Bootstrap> bootstrap_;
+  std::atomic<const std::atomic<int>*> dead_peer_word_{nullptr};  // of the last bootstrap
   std::unique_ptr<device::Memory> heap_;
   std::vector<std::byte*> host_bases_;
   std::vector<std::byte*> mapped_base_;

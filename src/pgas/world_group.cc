@@ -124,7 +124,7 @@ class WorldGroup final : public Group {
     return why_not.ok() ? &carrier_ : nullptr;
   }
 
-  int dead_rank() const override { return pe_.is_initialized() ? pe_.bootstrap().dead_peer() : -1; }
+  int dead_rank() const override { return pe_.dead_peer(); }
   [[noreturn]] void abort(int status, const std::string& why) override {
     pe_.bootstrap().abort(status, why);
     ::_exit(status);  // for compilers that lose the attribute of a virtual call

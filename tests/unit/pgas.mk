@@ -31,6 +31,13 @@ TESTS += %D%/local_group_test
 %C%_local_group_test_LDADD = $(UNIT_TEST_LIBS)
 %C%_local_group_test_SOURCES = %D%/local_group_test.cc
 
+check_PROGRAMS += %D%/world_group_test
+TESTS += %D%/world_group_test
+TSAN_TESTS += %D%/world_group_test
+%C%_world_group_test_CPPFLAGS = $(UNIT_TEST_CPPFLAGS)
+%C%_world_group_test_LDADD = $(UNIT_TEST_LIBS)
+%C%_world_group_test_SOURCES = %D%/world_group_test.cc
+
 check_PROGRAMS += %D%/local_carrier_test
 TESTS += %D%/local_carrier_test
 TSAN_TESTS += %D%/local_carrier_test

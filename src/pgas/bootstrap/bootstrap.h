@@ -2,6 +2,7 @@
 #ifndef GIMLET_PGAS_BOOTSTRAP_BOOTSTRAP_H
 #define GIMLET_PGAS_BOOTSTRAP_BOOTSTRAP_H
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -38,7 +39,9 @@ class Bootstrap {
                      std::vector<std::byte>& blob) = 0;
 
   /// A rank that is known to have died, or -1. Safe from any thread.
-  virtual int dead_peer() const = 0;
+  int dead_peer() const { return dead_peer_word().load(std::memory_order_acquire); }
+  /// Where that stands, for those who look at it when the bootstrap may have gone: it stays.
+  virtual const std::atomic<int>& dead_peer_word() const = 0;
   /// Ends all ranks; the launcher exits with `status`. Safe from any thread, in any state.
   [[noreturn]] virtual void abort(int status, const std::string& why) = 0;
 };

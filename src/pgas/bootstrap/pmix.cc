@@ -100,7 +100,7 @@ class Pmix final : public Bootstrap {
   Status fence() override;
   Status get(int rank, const std::string& key, double seconds,
              std::vector<std::byte>& blob) override;
-  int dead_peer() const override { return dead_rank.load(std::memory_order_acquire); }
+  const std::atomic<int>& dead_peer_word() const override { return dead_rank; }
   [[noreturn]] void abort(int status, const std::string& why) override;
 
  private:

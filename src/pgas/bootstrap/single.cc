@@ -9,6 +9,8 @@
 namespace gimlet::pgas {
 namespace {
 
+const std::atomic<int> nobody{-1};
+
 /// No launcher: one PE.
 class Single final : public Bootstrap {
  public:
@@ -32,7 +34,7 @@ class Single final : public Bootstrap {
     blob = found->second;
     return {};
   }
-  int dead_peer() const override { return -1; }
+  const std::atomic<int>& dead_peer_word() const override { return nobody; }
   [[noreturn]] void abort(int status, const std::string&) override { ::_exit(status); }
 
  private:
