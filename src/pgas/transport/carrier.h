@@ -119,7 +119,8 @@ class Carrier {
                                     const device::MemoryKind& kind, SegmentNumber& number) = 0;
   virtual void remove_segment(SegmentNumber number) = 0;
 
-  /// Called by whichever thread moves the carrier; must not call it.
+  /// Called by whichever thread moves the carrier, which may hold what all others wait for: must
+  /// not call the carrier, block, or write to a file.
   struct Listener {
     std::function<void(const Refusal& refusal)> refused;
     std::function<void(int rank, std::span<const std::byte> note)> noted;

@@ -69,10 +69,13 @@ Status UcxTransport::connect(Lane& lane) {
 }
 
 void UcxTransport::open_endpoint(Lane& lane, std::span<const std::byte> blob) {
-  Turn turn(*this, Turn::Patience::kWait);
-  if (lane.is(Lane::State::kReady) || lane.is(Lane::State::kFailed)) return;  // another thread did
-  if (const Status status = try_open(lane, blob); !status.ok())
-    fail_lane(lane, fmt::format("PE {} can't be reached: {}", lane.pe, status.message()));
+  {
+    Turn turn(*this, Turn::Patience::kWait);
+    if (lane.is(Lane::State::kReady) || lane.is(Lane::State::kFailed)) return;  // by another thread
+    if (const Status status = try_open(lane, blob); !status.ok())
+      return fail_lane(lane, fmt::format("PE {} can't be reached: {}", lane.pe, status.message()));
+  }
+  log::debug("ucx: endpoint to PE {}", lane.pe);
 }
 
 Status UcxTransport::try_open(Lane& lane, std::span<const std::byte> bytes) {
@@ -102,7 +105,6 @@ Status UcxTransport::try_open(Lane& lane, std::span<const std::byte> bytes) {
                                                    : bulk_ == BulkPath::kNative;
     lane.remote.push_back({segment.base, segment.size, key, native});
   }
-  log::debug("ucx: endpoint to PE {}", lane.pe);
   // Release: reach's acquire load sees endpoint and keys.
   lane.state.store(Lane::State::kReady, std::memory_order_release);
   return {};

@@ -90,6 +90,7 @@ bool Proxies::stop(double seconds) {
   common_.abandoned.store(true, std::memory_order_release);
   bool over = true;
   for (auto& proxy : proxies_) over &= proxy->join();
+  common_.tell_heard();
   // This object stays for the sake of those requests; what it reports to may go.
   if (!over) ignore_refusals();
   return over;
@@ -115,8 +116,7 @@ void Proxies::hear_note(std::span<const std::byte> bytes) {
   record.peer = note.peer;
   record.operation = static_cast<ginOperation>(note.operation);
   record.offset = note.offset;
-  common_.setup.fail(record, {});
-  wake();
+  hear({record});
 }
 
 /// On any thread.
@@ -140,8 +140,12 @@ void Proxies::hear_refusal(const pgas::Refusal& refusal) {
   record.peer = fault.peer;
   record.operation = static_cast<ginOperation>(fault.operation);
   record.offset = refusal.offset;
-  common_.setup.fail(record, "a kernel's " + common_.setup.describe(fault));
-  wake();
+  hear({record, true, fault});
+}
+
+void Proxies::hear(const HeardError::Error& error) {
+  common_.heard.leave(error);
+  proxies_.front()->wake();
 }
 
 }  // namespace gimlet::gin

@@ -57,6 +57,7 @@ class Proxies {
   Status listen(Proxy& proxy);
   void ignore_refusals();
   void hear_refusal(const pgas::Refusal& refusal);
+  void hear(const HeardError::Error& error);
   void hear_note(std::span<const std::byte> note);
 
   Proxy::Common common_;

@@ -56,7 +56,14 @@ ginOperation operation_of(std::uint32_t ring_operation) {
 
 }  // namespace
 
-Proxy::Proxy(const Common& common, std::uint32_t number)
+bool Proxy::Common::tell_heard() {
+  HeardError::Error error;
+  if (!heard.take(error)) return false;
+  setup.fail(error.record, error.has_fault ? "a kernel's " + setup.describe(error.fault) : "");
+  return true;
+}
+
+Proxy::Proxy(Common& common, std::uint32_t number)
     : common_(common),
       setup_(common.setup),
       carrier_(*common.setup.carriers[number]),
@@ -115,6 +122,7 @@ void Proxy::run() {
     moved |= take_completed();
     moved |= advance_queues();
     for (auto& context : contexts_) publish(*context);
+    if (tells_errors_) moved |= common_.tell_heard();
     if (tells_errors_ && has_failed()) moved |= tell_peers();
     const bool done = open_count_ == 0 && !moved && untold_.empty();
     if (common_.stopping.load(std::memory_order_acquire) &&
@@ -444,6 +452,7 @@ void Proxy::fail(const OpenRequest& open, ginResult_t code, const std::string& w
 bool Proxy::has_work() {
   if (completed_.load(std::memory_order_acquire) != nullptr) return true;
   if (common_.stopping.load(std::memory_order_acquire)) return true;
+  if (tells_errors_ && common_.heard.is_here()) return true;
   return std::ranges::any_of(contexts_, [](const auto& context) {
     return context->queued < ProxiedContext::kMostQueued && context->consumer.is_ready();
   });

@@ -16,6 +16,7 @@
 #include "gin/error_word.h"
 #include "gin/impl/tables.h"
 #include "gin/path/proxy/engine_counters.h"
+#include "gin/path/proxy/heard_error.h"
 #include "gin/path/proxy/open_requests.h"
 #include "gin/path/proxy/ring_consumer.h"
 #include "gin/path/proxy/ring_memory.h"
@@ -61,7 +62,8 @@ struct ProxiedContext {
 /// use, though that thread is bound to one.
 ///
 /// Failure: whatever the carrier or a target refuses sets the communicator's error word; the thread
-/// watches that word and drops everything from then on. The first one tells the peers once.
+/// watches that word and drops everything from then on. The first one tells what listeners heard
+/// of, and once the peers.
 class Proxy {
  public:
   /// What a rank tells the others, so that they can raise signals and send it notes.
@@ -97,10 +99,14 @@ class Proxy {
     std::atomic<bool> is_started{false};  // refusals and notes before that are a stranger's
     std::atomic<bool> stopping{false};
     std::atomic<bool> abandoned{false};
+    HeardError heard;
+
+    /// Tells what a listener heard of, if that has not been done. Not while a carrier is inside.
+    bool tell_heard();
   };
 
   /// `number`: of this thread; says which contexts and which carrier it has.
-  Proxy(const Common& common, std::uint32_t number);
+  Proxy(Common& common, std::uint32_t number);
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
@@ -143,7 +149,7 @@ class Proxy {
   void rest();
   bool has_work();
 
-  const Common& common_;
+  Common& common_;
   const Setup& setup_;
   pgas::Carrier& carrier_;
   const bool tells_errors_;
