@@ -146,9 +146,9 @@ inline bool holds_carried(const std::byte* place, std::size_t bytes, unsigned se
   return true;
 }
 
-inline constexpr std::size_t kCarriedSizes[] = {0,     1,     3,     4,       8,      100,   4096,
-                                                8000,  8143,  8144,  8145,    8192,   16288, 16289,
-                                                20000, 65536, 65537, 200'003, 1 << 20};
+inline constexpr std::size_t kCarriedSizes[] = {
+    0,    1,    3,    4,    8,    28,   36,    37,    40,    44,    45,    64,      100,
+    4096, 8000, 8143, 8144, 8145, 8192, 16288, 16289, 20000, 65536, 65537, 200'003, 1 << 20};
 
 /// Every size, to the peer and to the rank itself, alone and with each kind of signal.
 template <class Pe>

@@ -69,7 +69,8 @@ struct Operation {
   bool finished = false;
   bool awaited = false;
   bool source_free = true;  // kPutSignal: the payload has left
-  MessageHeader header{};   // stays in place while UCX sends it
+  MessageHeader header{};   // stays in place while UCX sends it, like the next
+  ucp_dt_iov_t payload{};
   std::byte note[Carrier::kNoteBytes]{};
   std::vector<std::byte> copy;  // of a reply's payload
   Status error;

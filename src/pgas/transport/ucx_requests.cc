@@ -152,12 +152,23 @@ void UcxTransport::send(Operation& op, ucp_ep_h endpoint, const void* payload, s
   param.flags = UCP_AM_SEND_FLAG_EAGER;
   if (reply) param.flags |= UCP_AM_SEND_FLAG_REPLY;
   op.header.source = owner_.rank;
-  // Without a payload the header takes its place. UCX 1.13 with UCX_PROTO_ENABLE=y has no room for
-  // its own header, an empty payload, a header and a reply address at once, and overruns its stack.
-  adopt(op, bytes == 0 ? ucp_am_send_nbx(endpoint, kMessageId, nullptr, 0, &op.header,
-                                         sizeof op.header, &param)
-                       : ucp_am_send_nbx(endpoint, kMessageId, &op.header, sizeof op.header,
-                                         payload, bytes, &param));
+  // The protocols that UCX 1.13 takes with UCX_PROTO_ENABLE=y forget the reply address when they
+  // judge whether a message is short, and overrun their stack. A vector is never sent as a short
+  // message. Without a payload the header takes its place, and is short enough for all.
+  if (bytes == 0) {
+    return adopt(op, ucp_am_send_nbx(endpoint, kMessageId, nullptr, 0, &op.header, sizeof op.header,
+                                     &param));
+  }
+  std::size_t count = bytes;
+  if (reply) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param.datatype = UCP_DATATYPE_IOV;
+    op.payload = {const_cast<void*>(payload), bytes};
+    payload = &op.payload;
+    count = 1;
+  }
+  adopt(op, ucp_am_send_nbx(endpoint, kMessageId, &op.header, sizeof op.header, payload, count,
+                            &param));
 }
 
 void UcxTransport::flush(Operation& op) {
