@@ -39,7 +39,12 @@ EXTRA_DIST += %D%/install/check-install %D%/install/fresh-root %D%/install/CMake
 	%D%/install/ring.c %D%/install/kernel.cc
 
 # Measurements: never in make check.
-EXTRA_DIST += %D%/perf/executor_perf.cc %D%/perf/compare %D%/perf/host_latency.c %D%/perf/proxy_perf.cc \
+# make tests/perf/proxy_perf
+EXTRA_PROGRAMS = %D%/perf/proxy_perf
+%C%_perf_proxy_perf_SOURCES = %D%/perf/proxy_perf.cc
+%C%_perf_proxy_perf_LDADD = libgimlet_gin.la libgimlet_pgas.la libgimlet_device.la $(PMIX_LIBS) \
+	$(UCX_LIBS) $(HWLOC_LIBS) $(FMT_LIBS) $(BOOST_CONTEXT_LIBS) -lpthread -ldl
+EXTRA_DIST += %D%/perf/executor_perf.cc %D%/perf/compare %D%/perf/host_latency.c \
 	%D%/perf/startup.c
 
 if HAVE_CHECK

@@ -122,8 +122,17 @@ struct RingRequest {
   uint32_t result;
 };
 
+/// A division by a depth that only the ring knows would be the dearest part of a request.
+GIN_HOST_DEVICE_INLINE constexpr int log2_of_depth(uint64_t depth) {
+#ifdef __CUDA_ARCH__
+  return 63 - __clzll(static_cast<long long>(depth));
+#else
+  return __builtin_ctzll(depth);
+#endif
+}
+
 GIN_HOST_DEVICE_INLINE constexpr uint64_t ring_phase(uint64_t number, uint64_t depth) {
-  return 1 + number / depth % 65535;
+  return 1 + (number >> log2_of_depth(depth)) % 65535;
 }
 
 /// Words of a slot, in the order in which they are stored.

@@ -86,8 +86,8 @@ class RequestPool {
     if (unused_.empty()) return all_.emplace_back();
     OpenRequest& request = *unused_.back();
     unused_.pop_back();
-    request = OpenRequest();
-    return request;
+    std::destroy_at(&request);
+    return *std::construct_at(&request);
   }
   void give_back(OpenRequest& request) { unused_.push_back(&request); }
 

@@ -31,6 +31,9 @@ constexpr std::uint64_t kSpinNs = 200'000;
 // While something can only be tried again, and where the system has no barrier for all threads.
 constexpr std::uint64_t kNapNs = 1'000'000;
 
+// Initial-exec: a read is one instruction, in a shared library too.
+[[gnu::tls_model("initial-exec")]] thread_local const Proxy* proxy_of_this_thread = nullptr;
+
 /// With more threads that spin than cores, each look that finds nothing lets others run.
 void pause_between_looks() {
   static const bool crowded = device::allowed_cores() < 3 * device::local_pes();
@@ -113,6 +116,7 @@ bool Proxy::join() {
 }
 
 void Proxy::run() {
+  proxy_of_this_thread = this;
   device::go_to(common_.placement);
   idle_since_ns_ = device::now_ns();
   for (;;) {
@@ -341,13 +345,18 @@ bool Proxy::advance_queues() {
   return moved;
 }
 
-/// On any thread. Release: what the completion brought is seen by take_completed(). The proxy may
+/// On any thread; most requests complete on the proxy's own, which needs no locked instruction.
+/// Release: what the completion brought is seen by take_completed(). The proxy may
 /// end once the request is in the list; its memory stays until detach() has waited for this thread
 /// to leave the carrier.
 void Proxy::on_completed(pgas::CarriedRequest& carried, Status status) {
   auto& open = reinterpret_cast<OpenRequest&>(carried);
   Proxy& proxy = *open.proxy;
   open.status = std::move(status);
+  if (proxy_of_this_thread == &proxy) {
+    open.next_completed = std::exchange(proxy.completed_here_, &open);
+    return;
+  }
   open.next_completed = proxy.completed_.load(std::memory_order_relaxed);
   while (!proxy.completed_.compare_exchange_weak(
       open.next_completed, &open, std::memory_order_release, std::memory_order_relaxed)) {
@@ -356,8 +365,15 @@ void Proxy::on_completed(pgas::CarriedRequest& carried, Status status) {
 }
 
 bool Proxy::take_completed() {
-  if (completed_.load(std::memory_order_relaxed) == nullptr) return false;
-  OpenRequest* next = completed_.exchange(nullptr, std::memory_order_acquire);
+  bool moved = end_all(std::exchange(completed_here_, nullptr));
+  if (completed_.load(std::memory_order_relaxed) != nullptr)
+    moved |= end_all(completed_.exchange(nullptr, std::memory_order_acquire));
+  return moved;
+}
+
+/// False: the list is empty.
+bool Proxy::end_all(OpenRequest* next) {
+  const bool any = next != nullptr;
   while (next != nullptr) {
     OpenRequest& open = *next;
     next = open.next_completed;
@@ -365,7 +381,7 @@ bool Proxy::take_completed() {
     if (!open.status.ok()) fail(open, ginRemoteError, " failed: " + open.status.message());
     complete(open);
   }
-  return true;
+  return any;
 }
 
 /// A request is over: its lane, its context, its counter and its whole get to know.
@@ -450,7 +466,8 @@ void Proxy::fail(const OpenRequest& open, ginResult_t code, const std::string& w
 }
 
 bool Proxy::has_work() {
-  if (completed_.load(std::memory_order_acquire) != nullptr) return true;
+  if (completed_here_ != nullptr || completed_.load(std::memory_order_acquire) != nullptr)
+    return true;
   if (common_.stopping.load(std::memory_order_acquire)) return true;
   if (tells_errors_ && common_.heard.is_here()) return true;
   return std::ranges::any_of(contexts_, [](const auto& context) {

@@ -141,6 +141,7 @@ class Proxy {
   bool advance_queues();
   static void on_completed(pgas::CarriedRequest& carried, Status status);
   bool take_completed();
+  bool end_all(OpenRequest* next);
   void complete(OpenRequest& open);
   void publish(ProxiedContext& context);
   bool has_failed() const;
@@ -165,12 +166,13 @@ class Proxy {
   };
   std::vector<Queue> queues_;
   std::uint64_t open_count_ = 0;
+  OpenRequest* completed_here_ = nullptr;  // those that this thread completed
   std::vector<int> untold_;
   bool telling_ = false;
   std::uint64_t idle_since_ns_ = 0;
   EngineCounters counters_;
 
-  std::atomic<OpenRequest*> completed_{nullptr};
+  std::atomic<OpenRequest*> completed_{nullptr};  // those that others completed
   device::Bell bell_;
   std::atomic<bool> ended_{false};
   std::thread thread_;

@@ -21,7 +21,8 @@ class RingConsumer {
       : slots_(ring.slots),
         depth_(ring.depth),
         progress_(*ring.progress),
-        next_(ring.progress->consumed) {}
+        next_(ring.progress->consumed),
+        phase_(::gin::impl::ring_phase(next_, depth_)) {}
 
   /// Number of the next request: how many were taken.
   std::uint64_t next() const { return next_; }
@@ -38,6 +39,7 @@ class RingConsumer {
     }
     request = ::gin::impl::decode_slot(words);
     ++next_;
+    if ((next_ & (depth_ - 1)) == 0) phase_ = ::gin::impl::ring_phase(next_, depth_);
 #ifdef GIN_MUTANT_DONE_EARLY
     publish_done(next_);
 #endif
@@ -66,13 +68,14 @@ class RingConsumer {
   // Acquire: taken from the device's release of the last word.
   bool has_phase(int quarter) const {
     return word(2 * quarter + 1).load(std::memory_order_acquire) >> ::gin::impl::kOffsetBits ==
-           ::gin::impl::ring_phase(next_, depth_);
+           phase_;
   }
 
   ginRingSlot* slots_;
   std::uint64_t depth_;
   ginRingProgress& progress_;
   std::uint64_t next_;
+  std::uint64_t phase_;  // of the next slot
 };
 
 }  // namespace gimlet::gin
