@@ -34,10 +34,14 @@ constexpr std::uint64_t kNapNs = 1'000'000;
 // Initial-exec: a read is one instruction, in a shared library too.
 [[gnu::tls_model("initial-exec")]] thread_local const Proxy* proxy_of_this_thread = nullptr;
 
-/// With more threads that spin than cores, each look that finds nothing lets others run.
-void pause_between_looks() {
+/// More threads that spin than cores.
+bool is_crowded() {
   static const bool crowded = device::allowed_cores() < 3 * device::local_pes();
-  if (crowded) {
+  return crowded;
+}
+
+void pause_between_looks() {
+  if (is_crowded()) {
     ::sched_yield();
   } else {
     __builtin_ia32_pause();
@@ -121,7 +125,12 @@ void Proxy::run() {
   idle_since_ns_ = device::now_ns();
   for (;;) {
     bool moved = false;
-    for (auto& context : contexts_) moved |= look_at(*context);
+    bool is_behind = false;
+    for (auto& context : contexts_) {
+      const int taken = look_at(*context);
+      moved |= taken != 0;
+      is_behind |= taken == kBatch;
+    }
     moved |= carrier_.progress();
     moved |= take_completed();
     moved |= advance_queues();
@@ -134,6 +143,8 @@ void Proxy::run() {
       break;
     if (moved) {
       idle_since_ns_ = 0;
+      // Who waits for what has moved wants this core; who posts wants it when all is taken.
+      if (is_crowded() && !is_behind) ::sched_yield();
     } else {
       rest();
     }
@@ -141,8 +152,8 @@ void Proxy::run() {
   ended_.store(true, std::memory_order_release);
 }
 
-/// Takes what device code has posted, a batch at most.
-bool Proxy::look_at(ProxiedContext& context) {
+/// Takes what device code has posted, a batch at most. How much.
+int Proxy::look_at(ProxiedContext& context) {
   Request request;
   int taken = 0;
   while (taken < kBatch && context.queued < ProxiedContext::kMostQueued &&
@@ -150,10 +161,10 @@ bool Proxy::look_at(ProxiedContext& context) {
     accept(context, request);
     ++taken;
   }
-  if (taken == 0) return false;
+  if (taken == 0) return 0;
   counters_.requests.add(static_cast<std::uint64_t>(taken));
   counters_.batches.add(1);
-  return true;
+  return taken;
 }
 
 Lane& Proxy::lane_to(ProxiedContext& context, int peer) {

@@ -127,7 +127,7 @@ class Proxy {
   using Request = ::gin::impl::RingRequest;
 
   void run();
-  bool look_at(ProxiedContext& context);
+  int look_at(ProxiedContext& context);
   void accept(ProxiedContext& context, const Request& request);
   void accept_drain(ProxiedContext& context, OpenRequest& open, const Request& request);
   bool is_live(const ginWindowEntry& window, const OpenRequest& open);
