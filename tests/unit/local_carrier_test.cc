@@ -10,6 +10,7 @@
 #include "late_memory.h"
 #include "local_ranks.h"
 #include "pgas/group.h"
+#include "pgas/transport/staged_segments.h"
 #include "pgas/transport/staging_carrier.h"
 
 /// Ends the process with a sentence unless `condition` holds.
@@ -114,6 +115,24 @@ START_TEST(staged_memory_is_carried_alike) {
 }
 END_TEST
 
+/// When a removal returns no copy refers to the memory any more.
+START_TEST(removal_waits_for_copies) {
+  std::array<std::byte, 64> real{}, bounce;
+  bounce.fill(std::byte{7});
+  std::unique_ptr<gimlet::device::GuardedRange> guard;
+  ck_assert(gimlet::device::GuardedRange::make(real.data(), real.size(), guard).ok());
+  gimlet::pgas::StagedSegments segments;
+  gimlet::pgas::SegmentNumber number = 0;
+  ck_assert(segments.add(guard->base(), real.size(), gimlet::tests::late_memory(), number));
+  gimlet::pgas::StagedCopy copy;
+  ck_assert(segments.start_in(number, 0, bounce.data(), bounce.size(), copy));
+  ck_assert(real[63] == std::byte{0} && !segments.is_over(copy));
+  segments.remove(number);
+  ck_assert(real == bounce);
+  ck_assert(!segments.start_in(number, 0, bounce.data(), bounce.size(), copy));
+}
+END_TEST
+
 /// A rank that has left offers nothing, and whoever still posts to it is told so.
 START_TEST(a_rank_that_has_left_refuses) {
   struct {
@@ -149,7 +168,7 @@ int main() {
        {puts_arrive_before_their_signals, gets_bring_all_sizes, updates_do_what_they_say,
         many_requests_at_once, pieces_of_all_sizes, refusals_reach_the_posters_listener,
         segment_numbers_rest_before_they_return, notes_reach_their_listener,
-        a_rank_that_has_left_refuses})
+        a_rank_that_has_left_refuses, removal_waits_for_copies})
     tcase_add_test(cases, test);
   tcase_add_loop_test(cases, staged_memory_is_carried_alike, 0, 2);
   suite_add_tcase(suite, cases);

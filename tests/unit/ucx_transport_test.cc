@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "ucx_stranger.h"
 #include "ucx_world.h"
 // After the world, whose macros it uses.
 #include "carrier_cases.h"
@@ -22,6 +23,7 @@ using testing::kSegmentBytes;
 using testing::Options;
 using testing::Pe;
 using testing::run_pes;
+using testing::Stranger;
 using ucx::BulkPath;
 
 /// What most tests run over: both networks, each with both ways to move long transfers.
@@ -683,90 +685,6 @@ START_TEST(places_end_with_their_segment) {
 }
 END_TEST
 
-/// Another UCX program that found the worker's address.
-class Stranger {
- public:
-  Stranger(const Pe& pe, int peer) {
-    ucp_params_t params{};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_AM;
-    EXPECT(ucp_init(&params, nullptr, &context_) == UCS_OK);
-    ucp_worker_params_t worker{};
-    EXPECT(ucp_worker_create(context_, &worker, &worker_) == UCS_OK);
-    ucp_am_handler_param_t handler{};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = ucx::kMessageId;
-    handler.cb = &Stranger::on_answer;
-    handler.arg = this;
-    EXPECT(ucp_worker_set_am_recv_handler(worker_, &handler) == UCS_OK);
-    const testing::World::Published& published = pe.world->blobs[static_cast<std::size_t>(peer)];
-    ucx::Blob blob;
-    EXPECT_OK(ucx::decode({published.bytes.data(), published.length.load()}, blob));
-    ucp_ep_params_t endpoint{};
-    endpoint.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-    endpoint.address = reinterpret_cast<const ucp_address_t*>(blob.worker_address.data());
-    EXPECT(ucp_ep_create(worker_, &endpoint, &endpoint_) == UCS_OK);
-  }
-  ~Stranger() {
-    ucp_worker_destroy(worker_);
-    ucp_cleanup(context_);
-  }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
-
-  /// The payload is all sevens.
-  void say(const Pe& pe, const void* header, std::size_t header_bytes, std::size_t bytes = 0,
-           unsigned flags = UCP_AM_SEND_FLAG_EAGER) {
-    send(pe, header, header_bytes, payload_.data(), bytes, flags);
-  }
-  void say(const Pe& pe, const ucx::MessageHeader& header, std::size_t bytes = 0) {
-    say(pe, &header, sizeof header, bytes);
-  }
-  /// With an address for the answer, which is waited for. In the shape of a message of a PE: UCX
-  /// does not take every other one.
-  ucx::MessageHeader ask(const Pe& pe, const ucx::MessageHeader& header) {
-    const unsigned before = answers_;
-    send(pe, nullptr, 0, &header, sizeof header, UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY);
-    while (answers_ == before) ucp_worker_progress(worker_);
-    return answer_;
-  }
-  /// With an address, but nothing is to come back.
-  void ask_in_vain(const Pe& pe, const ucx::MessageHeader& header) {
-    send(pe, nullptr, 0, &header, sizeof header, UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY);
-  }
-  unsigned answers() const { return answers_; }
-
- private:
-  void send(const Pe& pe, const void* header, std::size_t header_bytes, const void* payload,
-            std::size_t bytes, unsigned flags) {
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = flags;
-    void* request =
-        ucp_am_send_nbx(endpoint_, ucx::kMessageId, header, header_bytes, payload, bytes, &param);
-    EXPECT(!UCS_PTR_IS_ERR(request));
-    if (request == nullptr) return;
-    // A message that is refused at its announcement ends when the receiver says so.
-    while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker_);
-    ucp_request_free(request);
-  }
-  static ucs_status_t on_answer(void* self, const void*, size_t, void* data, size_t length,
-                                const ucp_am_recv_param_t*) {
-    auto& stranger = *static_cast<Stranger*>(self);
-    if (length == sizeof stranger.answer_) std::memcpy(&stranger.answer_, data, length);
-    ++stranger.answers_;
-    return UCS_OK;
-  }
-
-  ucp_context_h context_ = nullptr;
-  ucp_worker_h worker_ = nullptr;
-  ucp_ep_h endpoint_ = nullptr;
-  ucx::MessageHeader answer_{};
-  unsigned answers_ = 0;
-  std::vector<std::byte> payload_ = std::vector<std::byte>(4096, std::byte{7});
-};
-
 /// Says what is none of a PE's messages, and returns how many that were.
 unsigned talk_nonsense(const Pe& pe, Stranger& stranger) {
   using ucx::MessageKind;
@@ -1098,27 +1016,6 @@ CARRIER_TEST(notes_reach_their_listener, testing::pass_notes<Pe>)
 
 CARRIER_TEST(pieces_of_all_sizes, testing::carry_pieces<Pe>)
 
-/// The same with memory that nobody but its kind's copies may touch, at both ends, and with one
-/// piece of bounce memory or several.
-Options staged(int i) {
-  Options options = over(i / 2);
-  options.staged_pieces = i % 2 == 0 ? 1 : 8;
-  return options;
-}
-#define STAGED_TEST(name, body)                     \
-  START_TEST(name) {                                \
-    ck_assert_int_eq(run_pes(staged(_i), body), 0); \
-  }                                                 \
-  END_TEST
-
-STAGED_TEST(staged_puts_arrive_before_their_signals, testing::carry_puts<Pe>)
-STAGED_TEST(staged_gets_bring_all_sizes, testing::carry_gets<Pe>)
-STAGED_TEST(staged_updates_do_what_they_say, testing::carry_updates<Pe>)
-STAGED_TEST(many_staged_requests_are_open_at_once, testing::carry_many<Pe>)
-STAGED_TEST(staged_pieces_of_all_sizes, testing::carry_pieces<Pe>)
-STAGED_TEST(refusals_of_staged_memory_are_heard, testing::hear_refusals<Pe>)
-STAGED_TEST(staged_numbers_rest_before_they_return, testing::renumber_segments<Pe>)
-
 /// PE 1 stands still: PE 0 posts until there is no room, and quiet is not about any of it. Then
 /// everything arrives, in order.
 void run_out_of_room(Pe& pe) {
@@ -1357,14 +1254,6 @@ Suite* make_suite(bool newer) {
   tcase_add_test(cases, damaged_blob_is_refused);
   tcase_add_test(cases, crash_signals_stay_the_programs);
   suite_add_tcase(suite, cases);
-  TCase* stages = tcase_create("staging");
-  tcase_set_timeout(stages, 60);
-  for (const TTest* test : {staged_puts_arrive_before_their_signals, staged_gets_bring_all_sizes,
-                            staged_updates_do_what_they_say, many_staged_requests_are_open_at_once,
-                            staged_pieces_of_all_sizes, refusals_of_staged_memory_are_heard,
-                            staged_numbers_rest_before_they_return})
-    tcase_add_loop_test(stages, test, 0, 2 * kNetworkCount);
-  suite_add_tcase(suite, stages);
   return suite;
 }
 
