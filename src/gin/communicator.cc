@@ -7,6 +7,7 @@
 
 #include "device/log.h"
 #include "device/settings.h"
+#include "gin/agreed_settings.h"
 #include "gin/device_text.h"
 #include "gin/lsa_team.h"
 #include "gin/memory_table.h"
@@ -79,6 +80,7 @@ Communicator::~Communicator() {
 Status Communicator::over(std::unique_ptr<pgas::Group> group, Members members,
                           std::unique_ptr<Communicator>& out) {
   std::unique_ptr<Communicator> comm(new Communicator(std::move(group), members));
+  GIMLET_TRY(check_agreed_settings(*comm->group_, comm->rank_word()));
   GIMLET_TRY(comm->settle_reach());
   GIMLET_TRY(comm->agree(comm->open(), "make a communicator"));
   out = std::move(comm);

@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libgimlet_gin.la
 libgimlet_gin_la_CPPFLAGS = $(AM_CPPFLAGS)
 libgimlet_gin_la_SOURCES = \
+	%D%/agreed_settings.cc %D%/agreed_settings.h \
 	%D%/api.cc \
 	%D%/communicator.cc %D%/communicator.h \
 	%D%/device_text.cc %D%/device_text.h \
@@ -14,7 +15,8 @@ libgimlet_gin_la_SOURCES = \
 	%D%/path/proxy/engine_counters.h \
 	%D%/path/proxy/error_note.h \
 	%D%/path/proxy/open_requests.h \
-	%D%/path/proxy/heard_error.h %D%/path/proxy/proxies.cc %D%/path/proxy/proxies.h \
+	%D%/path/proxy/heard_error.h \
+	%D%/path/proxy/proxies.cc %D%/path/proxy/proxies.h \
 	%D%/path/proxy/proxy.cc %D%/path/proxy/proxy.h \
 	%D%/path/proxy/proxy_path.cc %D%/path/proxy/proxy_path.h \
 	%D%/path/proxy/reordering_carrier.cc %D%/path/proxy/reordering_carrier.h \

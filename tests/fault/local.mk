@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What goes wrong ends soon and says why; scripts that launch small programs by oshrun.
-FAULT_TESTS = %D%/killed %D%/on_error %D%/settings %D%/wait_report %D%/wrong_arguments
+FAULT_TESTS = %D%/disagreement %D%/killed %D%/on_error %D%/settings %D%/wait_report %D%/wrong_arguments
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
 check_PROGRAMS += %D%/after_error %D%/backpressure %D%/culprit %D%/cut_off %D%/failing_kernels \
-	%D%/idle %D%/idle_kernels %D%/late %D%/victim %D%/victim_kernels
+	%D%/idle %D%/idle_kernels %D%/late %D%/mixed_settings %D%/victim %D%/victim_kernels
 TESTS += %D%/after_error %D%/backpressure %D%/cut_off %D%/idle %D%/idle_kernels
 %C%_after_error_SOURCES = %D%/after_error.cc tests/device/gin_ranks.h
 %C%_after_error_LDFLAGS = $(AM_LDFLAGS) -no-install
@@ -31,6 +31,9 @@ TESTS += %D%/after_error %D%/backpressure %D%/cut_off %D%/idle %D%/idle_kernels
 %C%_late_SOURCES = %D%/late.c
 %C%_late_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_late_LDADD = libgimlet.la
+%C%_mixed_settings_SOURCES = %D%/mixed_settings.cc tests/device/gin_ranks.h
+%C%_mixed_settings_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_mixed_settings_LDADD = libgimlet.la
 %C%_victim_SOURCES = %D%/victim.c
 %C%_victim_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_victim_LDADD = libgimlet.la
