@@ -436,7 +436,10 @@ Status Communicator::open_proxy(const ResourceLayout& layout, std::uint32_t queu
   GIMLET_TRY(RingMemory::make(layout, size(), queue_depth, contexts_each, rings));
   Proxy::Setup setup;
   setup.carriers = carriers_of(threads, device_comm);
-  if (stages_all()) GIMLET_TRY(stage(setup.carriers, device_comm));
+  if (stages_all()) {
+    GIMLET_TRY(rings->add_bounces());
+    GIMLET_TRY(stage(setup.carriers, device_comm));
+  }
   setup.rank = rank();
   setup.ranks = size();
   setup.connected = connected_ranks(layout.connection);

@@ -85,6 +85,24 @@ struct ProxiedPut {
   CounterRequest counter;
 };
 
+/// Copies a small payload that no transport may read to where all of them may. Where it can't, the
+/// proxy has it copied: nobody waits for room.
+GIN_DEVICE_INLINE void bounce(ginDevComm const& comm, uint32_t context, ProxiedPut const& put,
+                              RingRequest& request) {
+  struct ginRingBounces* const bounces = comm.rings[context].bounces;
+  if (bounces == nullptr || put.from->staged == nullptr) return;
+  if (put.bytes == 0 || put.bytes > GIN_RING_BOUNCE_BYTES) return;
+  for (int tries = 0; tries < 4; ++tries) {
+    const uint64_t number = fetch_add(&bounces->next, 1) % GIN_RING_BOUNCES;
+    auto& taken = bounces->each[number];
+    if (!replace(&taken.state, uint64_t{ginBounceFree}, uint64_t{ginBounceTaken})) continue;
+    memcpy(taken.bytes, put.from->base + put.from_offset, put.bytes);
+    request.flags |= ginRingBounced;
+    request.from_offset = number;
+    return;
+  }
+}
+
 GIN_DEVICE_INLINE void post_put(ginDevComm const& comm, uint32_t context,
                                 ginResourceSharingMode sharing, ProxiedPut const& put) {
   RingRequest request = {};
@@ -103,6 +121,7 @@ GIN_DEVICE_INLINE void post_put(ginDevComm const& comm, uint32_t context,
   request.from_window = window_number(comm, put.from);
   request.to_offset = put.to_offset;
   request.to_window = window_number(comm, put.to);
+  bounce(comm, context, put, request);
   post_pieces(comm, context, sharing, request, put.bytes);
 }
 

@@ -52,7 +52,8 @@ enum ginRingFlags {
   ginRingVaSignal = 1 << 1,
   ginRingStrong = 1 << 2,
   ginRingCounter = 1 << 3,
-  ginRingFetch = 1 << 4 /* the old value goes to the result of that number */
+  ginRingBounced = 1 << 5, /* the source is the bounce of that number, not an offset */
+  ginRingFetch = 1 << 4    /* the old value goes to the result of that number */
 };
 
 struct ginRingSlot {
@@ -73,6 +74,20 @@ struct ginRingResult {
   uint64_t value;
 };
 
+/* Where device threads put the payload of a small put whose source no transport may read. A thread
+ * takes a free one, and the proxy's release of `state` gives it back when the put is complete. */
+#define GIN_RING_BOUNCES 256u
+#define GIN_RING_BOUNCE_BYTES 1016u
+enum { ginBounceFree = 0, ginBounceTaken = 1 };
+struct ginRingBounces {
+  uint64_t next; /* where the next thread looks first */
+  uint64_t unused[7];
+  struct ginRingBounce {
+    uint64_t state;
+    unsigned char bytes[GIN_RING_BOUNCE_BYTES];
+  } each[GIN_RING_BOUNCES];
+};
+
 /* What the proxy writes and device code reads. */
 struct ginRingProgress {
   uint64_t consumed; /* slots that may be written again */
@@ -90,11 +105,11 @@ struct ginRing {
   struct ginRingSlot* slots;
   uint64_t depth; /* a power of two */
   struct ginRingProgress* progress;
-  uint64_t* oldest;              /* by peer */
-  uint32_t* parked;              /* not 0: the proxy sleeps, or is about to */
-  struct ginRingResult* results; /* GIN_RING_RESULTS */
-  uint64_t next_result;          /* where the next thread looks for a free one first */
-  uint64_t unused2;
+  uint64_t* oldest;               /* by peer */
+  uint32_t* parked;               /* not 0: the proxy sleeps, or is about to */
+  struct ginRingResult* results;  /* GIN_RING_RESULTS */
+  uint64_t next_result;           /* where the next thread looks for a free one first */
+  struct ginRingBounces* bounces; /* null: transports may read all sources */
 };
 
 #ifdef __cplusplus

@@ -22,12 +22,14 @@ struct OpenRequest {
   Proxy* proxy = nullptr;
   Lane* lane = nullptr;  // null: a drain of all peers
   ProxiedContext* context = nullptr;
-  OpenRequest* whole = nullptr;     // the drain of all peers that this is a part of
-  std::uint32_t parts = 0;          // of a drain of all peers
-  std::uint64_t number = 0;         // in the ring
-  std::uint64_t inline_value = 0;   // source of a small put
-  std::uint32_t operation = 0;      // ginRingOperation
-  ginRingResult* result = nullptr;  // of a fetching atomic operation
+  OpenRequest* whole = nullptr;    // the drain of all peers that this is a part of
+  std::uint32_t parts = 0;         // of a drain of all peers
+  std::uint64_t number = 0;        // in the ring
+  std::uint64_t inline_value = 0;  // source of a small put
+  std::uint32_t operation = 0;     // ginRingOperation
+  // Of a fetching atomic operation's result, or of a bounce: what it says once this is complete.
+  std::uint64_t* state = nullptr;
+  std::uint64_t state_after = 0;
   bool has_counter = false;
   std::uint16_t counter = 0;
   Status status;

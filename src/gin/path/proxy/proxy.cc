@@ -250,9 +250,11 @@ bool Proxy::translate_atomic(const Request& request, OpenRequest& open) {
   carried.operand = request.value;
   carried.compare = request.operand;
   if ((request.flags & ginRingFetch) == 0) return true;
-  open.result = open.context->results + request.result;
-  open.result->value = 0;
-  carried.local = &open.result->value;
+  ginRingResult& result = open.context->results[request.result];
+  result.value = 0;
+  carried.local = &result.value;
+  open.state = &result.state;
+  open.state_after = ginResultHere;
   return true;
 }
 
@@ -274,15 +276,26 @@ bool Proxy::translate(const Request& request, OpenRequest& open) {
     open.inline_value = request.operand;
     const std::uint64_t offset = is_get ? request.to_offset : request.from_offset;
     carried.local = is_inline ? static_cast<void*>(&open.inline_value) : near.base + offset;
-    if (!is_inline && near.staged != nullptr) {
-      const auto& part = *static_cast<const StagedPart*>(near.staged);
-      carried.local = part.base + offset;
-      carried.local_kind = part.kind;
-    }
+    if (!is_inline && near.staged != nullptr) stage(request, near, offset, open);
   }
   open.has_counter = (request.flags & ginRingCounter) != 0;
   open.counter = request.counter;
   return translate_signal(request, open);
+}
+
+/// The local end, which transports may not touch unless a device thread has bounced it.
+void Proxy::stage(const Request& request, const ginWindowEntry& near, std::uint64_t offset,
+                  OpenRequest& open) {
+  if ((request.flags & ginRingBounced) != 0) {
+    auto& taken = open.context->bounces->each[offset % GIN_RING_BOUNCES];
+    open.carried.local = taken.bytes;
+    open.state = &taken.state;
+    open.state_after = ginBounceFree;
+    return;
+  }
+  const auto& part = *static_cast<const StagedPart*>(near.staged);
+  open.carried.local = part.base + offset;
+  open.carried.local_kind = part.kind;
 }
 
 bool Proxy::translate_signal(const Request& request, OpenRequest& open) {
@@ -409,9 +422,9 @@ void Proxy::complete(OpenRequest& open) {
     // Release: the source may be written again.
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
-  if (open.result != nullptr) {
-    // Release: the value is there.
-    std::atomic_ref(open.result->state).store(ginResultHere, std::memory_order_release);
+  if (open.state != nullptr) {
+    // Release: the value is there, or the payload has been read.
+    std::atomic_ref(*open.state).store(open.state_after, std::memory_order_release);
     gin_exec_wake();
   }
   OpenRequest* const whole = open.whole;

@@ -30,12 +30,18 @@ struct ProxiedContext {
   static constexpr std::uint32_t kMostQueued = 256;
 
   ProxiedContext(std::uint32_t number, ginRing& ring, std::size_t ranks)
-      : index(number), consumer(ring), oldest(ring.oldest), results(ring.results), lanes(ranks) {}
+      : index(number),
+        consumer(ring),
+        oldest(ring.oldest),
+        results(ring.results),
+        bounces(ring.bounces),
+        lanes(ranks) {}
 
   const std::uint32_t index;
   RingConsumer consumer;
   std::uint64_t* oldest;  // by peer, for device code
   ginRingResult* results;
+  ginRingBounces* bounces;  // null: none
   NumberedList<&OpenRequest::in_context> open;
   std::uint32_t queued = 0;
   std::uint64_t published_consumed = 0;
@@ -132,6 +138,8 @@ class Proxy {
   void accept_drain(ProxiedContext& context, OpenRequest& open, const Request& request);
   bool is_live(const ginWindowEntry& window, const OpenRequest& open);
   bool translate(const Request& request, OpenRequest& open);
+  void stage(const Request& request, const ginWindowEntry& near, std::uint64_t offset,
+             OpenRequest& open);
   bool translate_atomic(const Request& request, OpenRequest& open);
   bool translate_signal(const Request& request, OpenRequest& open);
   pgas::SegmentNumber segment_of(std::uint16_t window, std::uint32_t peer) const;

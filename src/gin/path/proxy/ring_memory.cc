@@ -79,6 +79,14 @@ Status RingMemory::make(const ResourceLayout& layout, int ranks, std::uint32_t q
   return {};
 }
 
+Status RingMemory::add_bounces() {
+  GIMLET_TRY(device::host_memory().allocate(rings_.size() * sizeof(ginRingBounces),
+                                            "gimlet-gin-bounces", bounces_));
+  auto* next = reinterpret_cast<ginRingBounces*>(bounces_->base());
+  for (ginRing& ring : rings_) ring.bounces = next++;
+  return {};
+}
+
 void RingMemory::fill(ginDevComm& comm) const {
   comm.rings = rings_.data();
   comm.netSignals = words(signals_);

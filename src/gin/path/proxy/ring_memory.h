@@ -22,6 +22,9 @@ class RingMemory {
   static Status make(const ResourceLayout& layout, int ranks, std::uint32_t queue_depth,
                      std::uint32_t contexts_each, std::unique_ptr<RingMemory>& out);
 
+  /// Room for small payloads, for device code whose sources transports may not read.
+  Status add_bounces();
+
   std::span<ginRing> rings() const { return rings_; }
   /// Signals, which peers raise through their transports: the only part that they may touch.
   std::span<std::byte> signals() const { return signals_; }
@@ -32,6 +35,7 @@ class RingMemory {
   RingMemory() = default;
 
   std::unique_ptr<device::Memory> memory_;
+  std::unique_ptr<device::Memory> bounces_;  // null: none
   std::span<ginRing> rings_;
   std::span<std::byte> signals_;
   std::span<std::byte> signal_bases_;
