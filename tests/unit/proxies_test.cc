@@ -122,6 +122,7 @@ struct World {
     setup.ranks = kRanks;
     setup.connected = {0, 1, 2};
     setup.is_mapped.assign(kRanks, false);
+    setup.windows = &window;
     setup.signals_pitch = setup.counters_pitch = 64;
     setup.error = &error;
     setup.describe = [](const ginFault&) { return "fault"; };
@@ -137,6 +138,7 @@ struct World {
     ck_assert(proxies->start(std::vector<Proxy::Address>(kRanks)).ok());
   }
 
+  const ginWindowEntry window{};  // that requests without a payload name
   ginErrorWord error{};
   std::function<void()> tell = [] {};  // what else it takes to fail
   std::atomic<int> failures{0};
