@@ -352,25 +352,34 @@ bool stop(pid_t pid) {
 long process;
 long over;
 
-/// PE 2 is stopped by a signal, so that what others have posted to it stays open. It goes on when
-/// their kernels have ended.
+/// Runs `body` on PEs 0 and 1 while PE 2 is stopped by a signal, so that what they have posted to
+/// it stays open.
+template <class Body>
+void while_a_rank_is_stopped(const Rank& rank, Body body) {
+  over = 0;
+  if (rank.rank == kStopped) shmem_long_p(&process, ::getpid(), 0);
+  rank.barrier();
+  if (rank.rank == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // PE 2 has left the barrier
+    EXPECT(stop(static_cast<pid_t>(process)), "PE 2 can't be stopped");
+    shmem_long_p(&over, 1, 1);
+    body();
+    shmem_long_wait_until(&over, SHMEM_CMP_EQ, 3);
+    ::kill(static_cast<pid_t>(process), SIGCONT);
+  } else if (rank.rank != kStopped) {
+    shmem_long_wait_until(&over, SHMEM_CMP_EQ, 1);
+    body();
+    shmem_long_p(&over, 3, 0);
+  }
+}
+
 void abort_while_a_rank_is_stopped() {
   const Rank rank = make_rank();
   const ginWindow_t window = make_window(rank);
   const ginDevComm comm = make_device_comm(rank.comm);
   Told told;
-  over = 0;
-  if (rank.rank == kStopped) shmem_long_p(&process, ::getpid(), 0);
   gin_test::run_kernel(connect, kBlocksForStopped, 1u, comm);
-  rank.barrier();
-  if (rank.rank != kStopped) {
-    if (rank.rank == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // PE 2 has left the barrier
-      EXPECT(stop(static_cast<pid_t>(process)), "PE 2 can't be stopped");
-      shmem_long_p(&over, 1, 1);
-    } else {
-      shmem_long_wait_until(&over, SHMEM_CMP_EQ, 1);
-    }
+  while_a_rank_is_stopped(rank, [&] {
     must(gin::launch(wait_for_stopped, {kBlocksForStopped, kThreads}, Job{comm, window, 0, &told}),
          "launch");
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -383,18 +392,56 @@ void abort_while_a_rank_is_stopped() {
     }
     must(gin::streamSynchronize(nullptr), "streamSynchronize");
     expect_ended(rank, told, kBlocksForStopped, "after the abort");
-    if (rank.rank == 1) shmem_long_p(&over, 3, 0);
-    if (rank.rank == 0) {
-      shmem_long_wait_until(&over, SHMEM_CMP_EQ, 3);
-      ::kill(static_cast<pid_t>(process), SIGCONT);
-    }
-  }
+  });
   if (rank.rank != 0) {
     EXPECT(gin_test::awaited_error(rank) == ginRemoteError, "PE %d: %d", rank.rank,
            gin_test::async_error(rank));
   }
   rank.barrier();
   if (rank.rank != 0) must(ginCommAbort(rank.comm), "ginCommAbort");
+}
+
+/// Every thread posts more than there is room for, until another block ends the launch.
+__global__ void post_until_ended(ginDevComm comm, ginWindow_t window, int* end) {
+  if (blockIdx.x == 1) {
+    const gin::atomic_ref<int> flag(*end);
+    while (flag.load(gin::memory_order_relaxed) == 0) __nanosleep(1000);
+    gin_exec_fail(ginTimeout, nullptr);
+  }
+  const gin::Context gin(comm, 0);
+  for (int i = 0; i < kBeyondBounds; ++i)
+    gin.put(ginTeamWorld(comm), kStopped, window, 0, window, kBytes / 2, 1024);
+}
+
+__global__ void post_and_flush(ginDevComm comm, ginWindow_t window) {
+  const gin::Context gin(comm, 0);
+  for (int i = 0; i < kWithinBounds; ++i)
+    gin.put(ginTeamWorld(comm), kStopped, window, 0, window, kBytes / 2, 8);
+  gin.flush(gin::CoopThread{});
+}
+
+/// A launch that ends for a reason of its own, while its threads wait for room in a ring, leaves
+/// the communicator as it was.
+void launch_ends_while_it_posts() {
+  const Rank rank = make_rank();
+  {
+    TestWindow window(rank, kBytes);
+    const ginDevComm comm = make_device_comm(rank.comm);
+    gin_test::run_kernel(connect, kBlocksForStopped, 1u, comm);
+    while_a_rank_is_stopped(rank, [&] {
+      int end = 0;
+      must(gin::launch(post_until_ended, {2, kThreads}, comm, window.handle(), &end), "launch");
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      gin::atomic_ref<int>(end).store(1);
+      const ginResult_t result = gin::streamSynchronize(nullptr);
+      EXPECT(result == ginTimeout, "PE %d: %d", rank.rank, result);
+    });
+    gin_test::run_kernel(post_and_flush, 1u, kThreads, comm, window.handle());
+    EXPECT(gin_test::async_error(rank) == ginSuccess, "PE %d", rank.rank);
+    rank.barrier();
+    must(ginDevCommDestroy(rank.comm, &comm), "ginDevCommDestroy");
+  }
+  must(ginCommDestroy(rank.comm), "ginCommDestroy");
 }
 
 }  // namespace
@@ -404,7 +451,10 @@ int main() {
   for (const int victim : {1, 2}) after_a_mistake(victim);
   abort_while_kernels_wait();
   const char* path = ::getenv("GIN_PATH");
-  if (path == nullptr || std::string_view(path) != "direct") abort_while_a_rank_is_stopped();
+  if (path == nullptr || std::string_view(path) != "direct") {
+    abort_while_a_rank_is_stopped();
+    launch_ends_while_it_posts();
+  }
   shmem_finalize();
   return gin_test::failures.load() == 0 ? 0 : 1;
 }

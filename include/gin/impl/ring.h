@@ -77,16 +77,39 @@ GIN_DEVICE_INLINE void wake_proxy(ginDevComm const& comm, uint32_t context) {
 #endif
 }
 
+/// Takes the next number, or has it already (not GIN_RING_NONE). True: its slot is free.
+///
+/// On a GPU a thread draws its number first and waits then: one addition, however many there are.
+/// On the executor a thread may be ended where it waits, and a slot that is taken and never written
+/// stops the ring; so a number is taken only with its slot.
+GIN_DEVICE_INLINE bool take_slot(struct ginRing& ring, ginResourceSharingMode sharing,
+                                 uint64_t& number) {
+#ifdef __CUDACC__
+  if (number == GIN_RING_NONE) number = reserve_slot(ring, sharing);
+  return has_credit(ring, number);
+#else
+  for (;;) {
+    number = load(&ring.head, Order::kRelaxed);
+    if (!has_credit(ring, number)) return false;
+    if (sharing == GIN_RESOURCE_SHARING_THREAD) {
+      store(&ring.head, number + 1);
+      return true;
+    }
+    if (replace(&ring.head, number, number + 1)) return true;
+  }
+#endif
+}
+
 /// Hands a request over, when there is room. False: the communicator has failed.
 GIN_DEVICE_INLINE bool post(ginDevComm const& comm, uint32_t context,
                             ginResourceSharingMode sharing, RingRequest const& request) {
   struct ginRing& ring = comm.rings[context];
-  const uint64_t number = reserve_slot(ring, sharing);
-  ginWait wait = wait_on(comm, ginOpPost, context, &ring.credit, 0, number - ring.depth + 1);
+  uint64_t number = GIN_RING_NONE;
+  ginWait wait = wait_on(comm, ginOpPost, context, &ring.credit, 0, 0);
   // The slot is written inside the loop: threads of a warp that have room must not wait for others
   // that need it written first.
   for (;;) {
-    if (has_credit(ring, number)) {
+    if (take_slot(ring, sharing, number)) {
       write_slot(ring, number, request);
       wake_proxy(comm, context);
       return true;
@@ -94,6 +117,7 @@ GIN_DEVICE_INLINE bool post(ginDevComm const& comm, uint32_t context,
     refresh_credit(ring);
     if (has_credit(ring, number)) continue;
     if (has_failed(comm)) return false;
+    wait.awaited = number - ring.depth + 1;
     wait_step(wait, load(&ring.credit, Order::kRelaxed));
   }
 }
