@@ -299,6 +299,7 @@ void Pe::finalize() {
   const std::scoped_lock lock(lifecycle_);
   if (init_count_ == 0) return;
   quiet("shmem_finalize");
+  if (Transport* transport = started_transport()) transport->quiet_carried();
   sync("shmem_finalize");
   if (--init_count_ > 0) return;
   settle("shmem_finalize");

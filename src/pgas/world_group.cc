@@ -82,15 +82,19 @@ class WorldCarrier final : public Carrier {
 };
 
 /// All PEs: agreement through the mailboxes of the control areas, memory through the descriptor
-/// exchange.
+/// exchange. It may outlive shmem_finalize(), after which the PE knows none of this any more.
 class WorldGroup final : public Group {
  public:
-  int rank() const override { return pe_.rank(); }
-  int size() const override { return pe_.size(); }
+  WorldGroup() {
+    for (int r = 0; r < size_; ++r) is_mapped_.push_back(pe_.mapped_base(r) != nullptr);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
   int world_pe(int rank) const override { return rank; }
 
   bool is_mappable(int rank, std::string* why_not) const override {
-    if (pe_.mapped_base(rank) != nullptr) return true;
+    if (is_mapped_[static_cast<std::size_t>(rank)]) return true;
     if (why_not != nullptr) *why_not = pe_.why_not_mapped();
     return false;
   }
@@ -147,6 +151,9 @@ class WorldGroup final : public Group {
                   std::vector<DescriptorOffer>& offers);
 
   Pe& pe_ = Pe::self();
+  const int rank_ = pe_.rank();
+  const int size_ = pe_.size();
+  std::vector<bool> is_mapped_;  // by rank
   WorldCarrier carrier_{pe_};
 };
 

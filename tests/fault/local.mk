@@ -5,8 +5,9 @@ TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS)
 
 check_PROGRAMS += %D%/after_error %D%/backpressure %D%/culprit %D%/cut_off %D%/failing_kernels \
-	%D%/idle %D%/idle_kernels %D%/late %D%/mixed_settings %D%/victim %D%/victim_kernels
-TESTS += %D%/after_error %D%/backpressure %D%/cut_off %D%/idle %D%/idle_kernels
+	%D%/idle %D%/idle_kernels %D%/late %D%/left_open %D%/mixed_settings %D%/victim \
+	%D%/victim_kernels
+TESTS += %D%/after_error %D%/backpressure %D%/cut_off %D%/idle %D%/idle_kernels %D%/left_open
 %C%_after_error_SOURCES = %D%/after_error.cc tests/device/gin_ranks.h
 %C%_after_error_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_after_error_LDADD = libgimlet.la
@@ -31,6 +32,9 @@ TESTS += %D%/after_error %D%/backpressure %D%/cut_off %D%/idle %D%/idle_kernels
 %C%_late_SOURCES = %D%/late.c
 %C%_late_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_late_LDADD = libgimlet.la
+%C%_left_open_SOURCES = %D%/left_open.cc
+%C%_left_open_LDFLAGS = $(AM_LDFLAGS) -no-install
+%C%_left_open_LDADD = libgimlet.la
 %C%_mixed_settings_SOURCES = %D%/mixed_settings.cc tests/device/gin_ranks.h
 %C%_mixed_settings_LDFLAGS = $(AM_LDFLAGS) -no-install
 %C%_mixed_settings_LDADD = libgimlet.la

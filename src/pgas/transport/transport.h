@@ -69,6 +69,9 @@ class Transport {
                                 const RemoteAddress& signal, std::uint64_t value, SignalOp op) = 0;
   virtual Status fence() = 0;
   virtual Status quiet() = 0;
+  /// The same for what proxies had carried and completed, which quiet is not about. Peers that fail
+  /// are passed over.
+  virtual void quiet_carried() = 0;
 
   /// Serves peers and own requests once, if nobody else does so right now. True when something
   /// moved.

@@ -162,6 +162,7 @@ void UcxTransport::carry_to_self(CarriedRequest& request) {
 }
 
 bool UcxTransport::carry(Lane& lane, CarriedRequest& request) {
+  lane.owes_quiet = true;
   switch (request.kind) {
     case CarriedRequest::Kind::kPut:
       return carry_put(lane, request);

@@ -117,8 +117,9 @@ struct Lane {
   UcxTransport& transport;
   const int pe;
   std::atomic<State> state{State::kCold};
-  bool heard = false;  // the peer has answered once
-  bool dirty = false;  // in the list that quiet walks
+  bool heard = false;       // the peer has answered once
+  bool owes_quiet = false;  // a proxy has posted since quiet_carried()
+  bool dirty = false;       // in the list that quiet walks
   ucp_ep_h endpoint = nullptr;
   std::vector<Remote> remote;
   std::uint32_t requests = 0;    // UCX requests in flight

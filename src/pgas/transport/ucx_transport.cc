@@ -277,6 +277,24 @@ Status UcxTransport::quiet() {
   return deferred_.ok() ? std::move(result) : std::exchange(deferred_, {});
 }
 
+/// Requests of proxies are messages: a peer that answers has handled all before.
+void UcxTransport::quiet_carried() {
+  std::vector<Lane*> asked;
+  std::uint64_t sequence = 0;
+  {
+    Turn turn(*this, Turn::Patience::kWait);
+    sequence = ++sequence_;
+    for (const auto& lane : made_lanes_) {
+      if (!std::exchange(lane->owes_quiet, false) || !lane->is(Lane::State::kReady)) continue;
+      ask_done(*lane);
+      asked.push_back(lane.get());
+    }
+  }
+  for (Lane* lane : asked)
+    static_cast<void>(wait_on(*lane, [&] { return lane->acknowledged_to >= sequence; }));
+  leave();
+}
+
 bool UcxTransport::progress() {
   const bool is_helper =
       ::pthread_equal(helper_.load(std::memory_order_relaxed), ::pthread_self()) != 0;

@@ -102,6 +102,7 @@ class UcxTransport final : public Transport, public Carrier, private StagingServ
                         const RemoteAddress& signal, std::uint64_t value, SignalOp op) override;
   Status fence() override;
   Status quiet() override;
+  void quiet_carried() override;
   bool progress() override;
   int event_fd() const override { return worker_.event_fd(); }
   bool arm() override;
