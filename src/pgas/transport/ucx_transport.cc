@@ -277,9 +277,14 @@ Status UcxTransport::quiet() {
   return deferred_.ok() ? std::move(result) : std::exchange(deferred_, {});
 }
 
-/// Requests of proxies are messages: a peer that answers has handled all before.
+/// Requests of proxies are messages: a peer that answers has handled all before, but for the copies
+/// of pieces that it had to stage.
 void UcxTransport::quiet_carried() {
-  std::vector<Lane*> asked;
+  struct Asked {
+    Lane* lane;
+    std::uint64_t staged_to;
+  };
+  std::vector<Asked> asked;
   std::uint64_t sequence = 0;
   {
     Turn turn(*this, Turn::Patience::kWait);
@@ -287,11 +292,15 @@ void UcxTransport::quiet_carried() {
     for (const auto& lane : made_lanes_) {
       if (!std::exchange(lane->owes_quiet, false) || !lane->is(Lane::State::kReady)) continue;
       ask_done(*lane);
-      asked.push_back(lane.get());
+      asked.push_back({lane.get(), lane->staged.used});
     }
   }
-  for (Lane* lane : asked)
-    static_cast<void>(wait_on(*lane, [&] { return lane->acknowledged_to >= sequence; }));
+  for (const auto& [lane, staged_to] : asked) {
+    const auto is_quiet = [&, lane = lane, to = staged_to] {
+      return lane->acknowledged_to >= sequence && lane->staged.over >= to;
+    };
+    static_cast<void>(wait_on(*lane, is_quiet));
+  }
   leave();
 }
 
