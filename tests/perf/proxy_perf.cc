@@ -149,6 +149,7 @@ struct NullProxy {
     setup.ranks = like.nRanks;
     setup.is_mapped.assign(static_cast<std::size_t>(like.nRanks), false);
     setup.signals_pitch = setup.counters_pitch = 64;
+    setup.windows = like.windowTable;
     setup.error = like.error;
     must(Proxies::open(std::move(setup), std::move(memory), proxies));
     proxies->memory().fill(comm);
