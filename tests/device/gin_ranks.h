@@ -108,6 +108,10 @@ inline ginResult_t awaited_error(const Rank& rank) {
   for (int look = 0; look < 20000 && async_error(rank) == ginSuccess; ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  // In the moment of writing a word says ginInternalError.
+  for (int look = 0; look < 100 && async_error(rank) == ginInternalError; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return async_error(rank);
 }
 
