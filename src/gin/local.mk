@@ -14,8 +14,8 @@ libgimlet_gin_la_SOURCES = \
 	%D%/path/direct/mapped_carrier.cc %D%/path/direct/mapped_carrier.h \
 	%D%/path/proxy/engine_counters.h \
 	%D%/path/proxy/error_note.h \
-	%D%/path/proxy/open_requests.h \
 	%D%/path/proxy/heard_error.h \
+	%D%/path/proxy/open_requests.h \
 	%D%/path/proxy/proxies.cc %D%/path/proxy/proxies.h \
 	%D%/path/proxy/proxy.cc %D%/path/proxy/proxy.h \
 	%D%/path/proxy/proxy_path.cc %D%/path/proxy/proxy_path.h \

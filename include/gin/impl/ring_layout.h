@@ -52,8 +52,8 @@ enum ginRingFlags {
   ginRingVaSignal = 1 << 1,
   ginRingStrong = 1 << 2,
   ginRingCounter = 1 << 3,
-  ginRingBounced = 1 << 5, /* the source is the bounce of that number, not an offset */
-  ginRingFetch = 1 << 4    /* the old value goes to the result of that number */
+  ginRingFetch = 1 << 4,  /* the old value goes to the result of that number */
+  ginRingBounced = 1 << 5 /* the source is the bounce of that number, not an offset */
 };
 
 struct ginRingSlot {

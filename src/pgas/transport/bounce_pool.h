@@ -28,6 +28,7 @@ class BouncePool {
     return {};
   }
 
+  std::size_t count() const { return memory_->size() / kPieceBytes; }
   bool has_free() const { return !free_.empty(); }
   /// Null: none is free.
   std::byte* take() {
@@ -42,7 +43,7 @@ class BouncePool {
   BouncePool() = default;
 
   std::unique_ptr<device::Memory> memory_;
-  std::vector<std::byte*> free_;  // its capacity is the number of all
+  std::vector<std::byte*> free_;
 };
 
 }  // namespace gimlet::pgas

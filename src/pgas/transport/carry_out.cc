@@ -29,12 +29,6 @@ Refusal refusal_of(const CarriedRequest& request, const TargetMemory& memory, Se
   return refusal;
 }
 
-bool is_signal_word(const TargetMemory& memory, SegmentNumber segment, std::uint64_t offset) {
-  if (is_staged(segment))
-    return memory.staged() != nullptr && memory.staged()->is_word(segment, offset, 8);
-  return memory.locate(segment, offset, 8) != nullptr && is_word(offset, 8);
-}
-
 CarryStep update_staged(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
   StagedSegments* const staged = memory.staged();
   std::uint64_t old = 0;
@@ -101,26 +95,36 @@ bool copy_piece(CarriedRequest& request, const TargetMemory& memory) {
   return place != nullptr;
 }
 
-void raise(const CarriedSignal& signal, const TargetMemory& memory) {
-  if (is_staged(signal.segment)) {
+}  // namespace
+
+bool find_signal(const TargetMemory& memory, SegmentNumber segment, std::uint64_t offset,
+                 std::byte*& word) {
+  word = nullptr;
+  if (is_staged(segment))
+    return memory.staged() != nullptr && memory.staged()->is_word(segment, offset, 8);
+  std::byte* const found = memory.locate(segment, offset, 8);
+  if (reinterpret_cast<std::uintptr_t>(found) % 8 == 0) word = found;
+  return word != nullptr;
+}
+
+void raise_signal(const TargetMemory& memory, SegmentNumber segment, std::uint64_t offset,
+                  std::byte* word, AmoOp op, std::uint64_t value) {
+  if (word == nullptr) {
     std::uint64_t old = 0;
-    memory.staged()->update(signal.segment, signal.offset, 8, update_of(signal.op), signal.value, 0,
-                            old);
+    memory.staged()->update(segment, offset, 8, op, value, 0, old);
     return;
   }
   // Sequentially consistent: whoever loads the signal with acquire sees the payload.
-  ucx::update_word(memory.locate(signal.segment, signal.offset, 8), 8, update_of(signal.op),
-                   signal.value, 0);
+  ucx::update_word(word, 8, op, value, 0);
   device::wake_device_threads();
 }
-
-}  // namespace
 
 CarryStep carry_step(CarriedRequest& request, const TargetMemory& memory, Refusal& refusal) {
   if (request.kind == CarriedRequest::Kind::kDrain) return CarryStep::kDone;
   if (request.kind == CarriedRequest::Kind::kAmo) return update(request, memory, refusal);
   const CarriedSignal& signal = request.signal;
-  if (signal.present && !is_signal_word(memory, signal.segment, signal.offset)) {
+  std::byte* word = nullptr;
+  if (signal.present && !find_signal(memory, signal.segment, signal.offset, word)) {
     refusal = refusal_of(request, memory, signal.segment, signal.offset, 8);
     refusal.is_signal = true;
     return CarryStep::kRefused;
@@ -133,7 +137,9 @@ CarryStep carry_step(CarriedRequest& request, const TargetMemory& memory, Refusa
     }
     if (request.posted_bytes != request.bytes) return CarryStep::kMore;
   }
-  if (signal.present && request.following == 0) raise(signal, memory);
+  if (signal.present && request.following == 0) {
+    raise_signal(memory, signal.segment, signal.offset, word, update_of(signal.op), signal.value);
+  }
   return CarryStep::kDone;
 }
 

@@ -22,6 +22,14 @@ class TargetMemory {
   virtual StagedSegments* staged() const { return nullptr; }
 };
 
+/// Looks up the word of a signal. False: there is none. `word` is null when only copies reach it.
+bool find_signal(const TargetMemory& memory, SegmentNumber segment, std::uint64_t offset,
+                 std::byte*& word);
+/// Updates what find_signal() found, and wakes device threads. A staged segment may have gone
+/// since: then nothing happens.
+void raise_signal(const TargetMemory& memory, SegmentNumber segment, std::uint64_t offset,
+                  std::byte* word, AmoOp op, std::uint64_t value);
+
 enum class CarryStep : std::uint8_t { kMore, kDone, kRefused };
 
 /// One step of a request: the checks, and at most 256 KiB of the copy. The caller keeps the

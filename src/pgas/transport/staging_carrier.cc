@@ -15,10 +15,7 @@ Status StagingCarrier::make(std::size_t bytes, Carrier& inner,
   GIMLET_TRY(BouncePool::make(bytes, "gimlet-bounce-source", made->pool_));
   for (const device::MemoryKind* kind : kinds)
     made->engines_.push_back({kind, kind->make_copy_queue()});
-  std::vector<std::byte*> all;
-  while (std::byte* memory = made->pool_->take()) all.push_back(memory);
-  for (std::byte* memory : all) made->pool_->give_back(memory);
-  made->pieces_ = std::vector<Piece>(all.size());
+  made->pieces_ = std::vector<Piece>(made->pool_->count());
   out = std::move(made);
   return {};
 }

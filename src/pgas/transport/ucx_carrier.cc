@@ -213,18 +213,22 @@ bool UcxTransport::carry_put(Lane& lane, CarriedRequest& request) {
   return carried_all(request, over);
 }
 
+/// In pieces that the target can answer: of bounce memory that it has granted, where it must stage.
 bool UcxTransport::carry_get(Lane& lane, CarriedRequest& request) {
-  if (is_staged(request.segment)) return carry_staged_get(lane, request);
+  const bool staged = is_staged(request.segment);
+  if (staged && is_unknown(lane, request)) return true;
+  const std::uint64_t most = staged ? BouncePool::kPieceBytes : kReadPiece;
   ++request.open_parts;
   bool over = request.bytes == 0;
-  while (!over && room(lane) && lane.reads < kMaxReads && lane.is(Lane::State::kReady)) {
+  while (!over && room(lane) && lane.reads < kMaxReads && lane.is(Lane::State::kReady) &&
+         (!staged || take_piece(lane, request))) {
     const auto length = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(kReadPiece, request.bytes - request.posted_bytes));
+        std::min<std::uint64_t>(most, request.bytes - request.posted_bytes));
     Operation& part = begin_part(OperationKind::kRead, lane, request);
     ++lane.reads;
     part.result = static_cast<std::byte*>(request.local) + request.posted_bytes;
     part.bytes = part.missing = length;
-    part.header = header_of(MessageKind::kRead, request, length);
+    part.header = header_of(staged ? MessageKind::kStageRead : MessageKind::kRead, request, length);
     part.header.ticket = part.ticket();
     request.posted_bytes += length;
     over = request.posted_bytes == request.bytes;

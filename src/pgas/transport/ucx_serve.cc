@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device/cpu/hooks.h"
+#include "pgas/transport/carry_out.h"
 #include "pgas/transport/ucx_transport.h"
 
 namespace gimlet::pgas::ucx {
@@ -106,7 +107,11 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
       return take_done(header);
     case MessageKind::kStageNews:
       return take_news(header);
-    default:
+    case MessageKind::kStageAsk:
+    case MessageKind::kStageData:
+    case MessageKind::kStagePart:
+    case MessageKind::kStagePut:
+    case MessageKind::kStageRead:
       return serve_staged(header, data, length, reply_to);
   }
   return false;
@@ -116,9 +121,8 @@ bool UcxTransport::serve(const MessageHeader& header, const std::byte* data, std
 bool UcxTransport::find_places(const MessageHeader& header, ucp_ep_h reply_to, std::byte*& place,
                                std::byte*& word) {
   const bool raises = header.kind == MessageKind::kPutSignal || header.width != 0;
-  word = raises ? memory_.locate_word(header.word_segment, header.word_offset, 8) : nullptr;
-  if (raises && word == nullptr &&
-      !memory_.staged()->is_word(header.word_segment, header.word_offset, 8)) {
+  word = nullptr;
+  if (raises && !find_signal(memory_, header.word_segment, header.word_offset, word)) {
     MessageHeader signal = header;
     signal.kind = MessageKind::kPutSignal;
     signal.segment = header.word_segment;
@@ -144,10 +148,8 @@ void UcxTransport::serve_put(const MessageHeader& header, const std::byte* data,
   if (!find_places(header, reply_to, place, word)) return;
   store_payload(place, data, header.bytes);
   if (header.kind != MessageKind::kPutSignal) return;
-  if (word == nullptr) return raise_staged(header);
-  // Sequentially consistent: whoever loads the signal with acquire sees the payload.
-  update_word(word, 8, static_cast<AmoOp>(header.op), header.operand, 0);
-  device::wake_device_threads();
+  raise_signal(memory_, header.word_segment, header.word_offset, word,
+               static_cast<AmoOp>(header.op), header.operand);
 }
 
 void UcxTransport::serve_update(const MessageHeader& header, ucp_ep_h reply_to) {

@@ -58,8 +58,8 @@ bool UcxTransport::needs_piece(const Lane& lane, CarriedRequest& request) const 
 }
 
 /// Uses a piece of the peer's. False: it has to grant one first, and is asked to.
-bool UcxTransport::take_piece(Lane& lane, std::uint64_t pieces) {
-  const auto wanted = static_cast<std::uint32_t>(std::min(pieces, kMostAhead));
+bool UcxTransport::take_piece(Lane& lane, const CarriedRequest& request) {
+  const auto wanted = static_cast<std::uint32_t>(std::min(pieces_left(request), kMostAhead));
   const std::uint32_t has = lane.staged.asked + lane.staged.granted;
   if (has < wanted) {
     Operation& op = operations_.take(OperationKind::kMessage, &lane, false);
@@ -113,33 +113,11 @@ bool UcxTransport::carry_staged_put(Lane& lane, CarriedRequest& request) {
   if (is_unknown(lane, request)) return true;
   ++request.open_parts;
   bool over = request.bytes == 0 && !request.signal.present;
-  while (!over && room(lane) && lane.is(Lane::State::kReady) &&
-         take_piece(lane, pieces_left(request))) {
+  while (!over && room(lane) && lane.is(Lane::State::kReady) && take_piece(lane, request)) {
     send_rest(lane, request);
     over = request.posted_bytes == request.bytes;
   }
   request.awaits_piece = !over;
-  return carried_all(request, over);
-}
-
-bool UcxTransport::carry_staged_get(Lane& lane, CarriedRequest& request) {
-  if (is_unknown(lane, request)) return true;
-  ++request.open_parts;
-  bool over = request.bytes == 0;
-  while (!over && room(lane) && lane.reads < kMaxReads && lane.is(Lane::State::kReady) &&
-         take_piece(lane, pieces_left(request))) {
-    const auto length = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(BouncePool::kPieceBytes, request.bytes - request.posted_bytes));
-    Operation& part = begin_part(OperationKind::kRead, lane, request);
-    ++lane.reads;
-    part.result = static_cast<std::byte*>(request.local) + request.posted_bytes;
-    part.bytes = part.missing = length;
-    part.header = header_of(MessageKind::kStageRead, request, length);
-    part.header.ticket = part.ticket();
-    request.posted_bytes += length;
-    over = request.posted_bytes == request.bytes;
-    send(part, lane.endpoint, nullptr, 0, true);
-  }
   return carried_all(request, over);
 }
 
@@ -194,7 +172,6 @@ bool UcxTransport::serve_staged(const MessageHeader& header, const std::byte* da
     known = staging_->fill(header, data, length);
   } else {
     known = header.op <= static_cast<std::uint8_t>(AmoOp::kXor) &&
-            header.kind >= MessageKind::kStagePart && header.kind <= MessageKind::kStageRead &&
             staging_->close(header, data, length);
   }
   served_ = -1;
@@ -252,13 +229,6 @@ bool UcxTransport::send_piece(int source, BouncePiece& piece) {
 void UcxTransport::send_refusal(const MessageHeader& request, std::uint64_t bytes) {
   if (request.kind != MessageKind::kRead) return refuse(request, bytes, served_way_);
   if (served_way_ != nullptr) reply_refused(served_way_, request);
-}
-
-/// The signal of a plain put.
-void UcxTransport::raise_staged(const MessageHeader& put) {
-  std::uint64_t old = 0;
-  memory_.staged()->update(put.word_segment, put.word_offset, 8, static_cast<AmoOp>(put.op),
-                           put.operand, 0, old);
 }
 
 bool UcxTransport::update_staged(const MessageHeader& header, std::uint64_t& old) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "device/cpu/hooks.h"
+#include "pgas/transport/carry_out.h"
 
 namespace gimlet::pgas::ucx {
 namespace {
@@ -104,12 +104,6 @@ bool StagingService::close(const MessageHeader& header, const std::byte* data, s
   return true;
 }
 
-bool StagingService::is_word(const MessageHeader& header) const {
-  if (is_staged(header.word_segment))
-    return memory_.staged()->is_word(header.word_segment, header.word_offset, 8);
-  return memory_.locate_word(header.word_segment, header.word_offset, 8) != nullptr;
-}
-
 /// Of the whole rest of the request.
 bool StagingService::is_place(const MessageHeader& header) const {
   const std::uint64_t bytes = header.bytes + bytes_to_come(header);
@@ -121,7 +115,9 @@ bool StagingService::is_place(const MessageHeader& header) const {
 bool StagingService::start(BouncePiece& piece) {
   MessageHeader& header = piece.header;
   const bool reads = is_read(piece);
-  if (!reads && header.width != 0 && !is_word(header)) {
+  std::byte* word = nullptr;
+  if (!reads && header.width != 0 &&
+      !find_signal(memory_, header.word_segment, header.word_offset, word)) {
     MessageHeader signal = header;
     signal.kind = MessageKind::kPutSignal;
     signal.segment = header.word_segment;
@@ -147,17 +143,10 @@ bool StagingService::start(BouncePiece& piece) {
 
 /// Its payload, and everything before, has landed. The segment may be gone by now.
 void StagingService::raise(const MessageHeader& header) {
-  const auto op = static_cast<AmoOp>(header.op);
-  if (is_staged(header.word_segment)) {
-    std::uint64_t old = 0;
-    memory_.staged()->update(header.word_segment, header.word_offset, 8, op, header.operand, 0,
-                             old);
-    return;
-  }
-  std::byte* const word = memory_.locate_word(header.word_segment, header.word_offset, 8);
-  if (word == nullptr) return;
-  update_word(word, 8, op, header.operand, 0);
-  device::wake_device_threads();
+  std::byte* word = nullptr;
+  if (!find_signal(memory_, header.word_segment, header.word_offset, word)) return;
+  raise_signal(memory_, header.word_segment, header.word_offset, word,
+               static_cast<AmoOp>(header.op), header.operand);
 }
 
 /// What follows when the oldest piece's copy is over. False: it can't be told yet.

@@ -103,7 +103,6 @@ class StagingService {
   bool append(Guest& guest, const std::byte* data, std::size_t length);
   bool start(BouncePiece& piece);
   bool is_place(const MessageHeader& header) const;
-  bool is_word(const MessageHeader& header) const;
   void raise(const MessageHeader& header);
   bool advance(Guest& guest);
   bool settle(Guest& guest, BouncePiece& piece);

@@ -203,9 +203,8 @@ class UcxTransport final : public Transport, public Carrier, private StagingServ
 
   // ucx_stage.cc, under the token: the source's end of staging.
   bool needs_piece(const Lane& lane, CarriedRequest& request) const;
-  bool take_piece(Lane& lane, std::uint64_t pieces);
+  bool take_piece(Lane& lane, const CarriedRequest& request);
   bool carry_staged_put(Lane& lane, CarriedRequest& request);
-  bool carry_staged_get(Lane& lane, CarriedRequest& request);
   void send_rest(Lane& lane, CarriedRequest& request);
   bool is_unknown(Lane& lane, CarriedRequest& request);
   bool take_news(const MessageHeader& header);
@@ -218,7 +217,6 @@ class UcxTransport final : public Transport, public Carrier, private StagingServ
   bool send_piece(int source, BouncePiece& piece) override;
   void send_refusal(const MessageHeader& request, std::uint64_t bytes) override;
   bool pump_staging();
-  void raise_staged(const MessageHeader& put);
   bool update_staged(const MessageHeader& header, std::uint64_t& old);
 
   // ucx_serve.cc, under the token, from UCX's progress.

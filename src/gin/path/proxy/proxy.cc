@@ -111,8 +111,7 @@ bool Proxy::join() {
   thread_.join();
   log::debug(
       "the proxy of contexts {} to {} took {} requests in {} batches, drained {} times, had no "
-      "room "
-      "at once for {}, slept {} times and was woken {} times",
+      "room at once for {}, slept {} times and was woken {} times",
       contexts_.front()->index, contexts_.back()->index, counters_.requests.read(),
       counters_.batches.read(), counters_.drains.read(), counters_.queued.read(),
       counters_.parks.read(), counters_.wake_ups.read());
@@ -370,9 +369,9 @@ bool Proxy::advance_queues() {
 }
 
 /// On any thread; most requests complete on the proxy's own, which needs no locked instruction.
-/// Release: what the completion brought is seen by take_completed(). The proxy may
-/// end once the request is in the list; its memory stays until detach() has waited for this thread
-/// to leave the carrier.
+/// Release: what the completion brought is seen by take_completed(). The proxy may end once the
+/// request is in the list; its memory stays until detach() has waited for this thread to leave the
+/// carrier.
 void Proxy::on_completed(pgas::CarriedRequest& carried, Status status) {
   auto& open = reinterpret_cast<OpenRequest&>(carried);
   Proxy& proxy = *open.proxy;
