@@ -6,10 +6,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 
 namespace testing {
+
+/// How often `part` occurs.
+inline std::size_t times_in(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++times;
+  return times;
+}
 
 /// What the process writes to standard error while this lives.
 class CapturedStderr {

@@ -22,14 +22,6 @@ using gin_test::Ring;
 using gin_test::run_kernel;
 using gin_test::TestWindow;
 
-std::size_t count_lines(const std::string& text, const std::string& part) {
-  std::size_t lines = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++lines;
-  }
-  return lines;
-}
-
 // Each kernel makes one mistake on rank 0, while rank 1 waits for a signal that never comes. `bad`
 // picks the mistake.
 enum Mistake {
@@ -228,7 +220,7 @@ void mistakes_are_named(bool proxied) {
                text.find("blunder block 0 thread ") != std::string::npos,
            "%s", text.c_str());
     EXPECT(text.find(what) != std::string::npos, "mistake %d: %s", bad, text.c_str());
-    EXPECT(count_lines(text, "\n") == 1, "mistake %d: %s", bad, text.c_str());
+    EXPECT(testing::times_in(text, "\n") == 1, "mistake %d: %s", bad, text.c_str());
     EXPECT(errors[0] == ginInvalidArgument && errors[1] == ginRemoteError, "mistake %d: %d %d", bad,
            errors[0], errors[1]);
     EXPECT(turns == 1, "mistake %d: the kernel did not go on", bad);
@@ -275,8 +267,8 @@ void one_missing(Kernel kernel, int waiter, int thread, const std::string& repor
   EXPECT(text.find(who) == 0, "%s", text.c_str());
   const std::string where = " block 0 thread " + std::to_string(thread) + " has waited ";
   EXPECT(text.find(where) != std::string::npos, "%s", text.c_str());
-  EXPECT(count_lines(text, report) >= 2, "%s: %s", report.c_str(), text.c_str());
-  EXPECT(count_lines(text, "GIN_WAIT_TIMEOUT ends all waits") == 1, "%s", text.c_str());
+  EXPECT(testing::times_in(text, report) >= 2, "%s: %s", report.c_str(), text.c_str());
+  EXPECT(testing::times_in(text, "GIN_WAIT_TIMEOUT ends all waits") == 1, "%s", text.c_str());
   EXPECT(errors[waiter] == ginTimeout, "%d", errors[waiter]);
   EXPECT(errors[1 - waiter] == ginRemoteError, "%d", errors[1 - waiter]);
 }

@@ -29,6 +29,8 @@ constexpr int kStopped = 2;
 // Puts to a rank that is stopped: more than its lane takes, fewer than lane, queue and ring hold;
 // and more than these hold.
 constexpr int kWithinBounds = 300, kBeyondBounds = 1000;
+constexpr int kDepth = 64;                        // of a ring
+constexpr int kWhenFull = 64 + 256 - 1 + kDepth;  // what they take, at least
 constexpr uint64_t kNoLimit = ~uint64_t{0} >> 1;
 
 /// What a block does. The waits are for what never comes.
@@ -59,6 +61,7 @@ constexpr ginSignal_t kRaised = 0, kSilent = 1, kShadowed = 2, kFollowed = 3;
 
 /// What a kernel tells its host.
 struct Told {
+  int came = 0;          // blocks that only have a wait before them
   int ended = 0;         // blocks
   int timed_result = 0;  // of a barrier
   unsigned long fetched = 0;
@@ -176,9 +179,10 @@ __device__ void play(Job const& job, unsigned role, int round) {
   meet_or_wait(job, role, gin);
 }
 
-__device__ void tell_end(Job const& job) {
+/// All threads of a block have come here.
+__device__ void tell(int& count) {
   __syncthreads();
-  if (threadIdx.x == 0) gin::atomic_ref<int>(job.told->ended).fetch_add(1);
+  if (threadIdx.x == 0) gin::atomic_ref<int>(count).fetch_add(1);
 }
 
 __global__ void everything(Job job) {
@@ -191,14 +195,15 @@ __global__ void everything(Job job) {
     }
     gin.put(ginTeamWorld(job.comm), job.victim, job.window, kBytes - 4, job.window, 0, 8);
   }
-  tell_end(job);
+  tell(job.told->ended);
 }
 
 /// The roles that wait for ever, once each; rank 2 is not at the barriers.
 __global__ void all_waits(Job job) {
   const unsigned role = kBarrier + blockIdx.x;
+  tell(job.told->came);
   if (job.comm.rank != kStopped || role > kTimedBarrier) play(job, role, 0);
-  tell_end(job);
+  tell(job.told->ended);
 }
 
 __global__ void connect(ginDevComm comm) {
@@ -223,24 +228,29 @@ __global__ void wait_for_stopped(Job job) {
   };
   switch (blockIdx.x) {
     case 0:
-      post(kBeyondBounds);
+      post(kWithinBounds);
+      tell(job.told->came);
+      post(kBeyondBounds - kWithinBounds);
       break;
     case 1:
+      tell(job.told->came);
       gin.atomicFetch(gin::AtomicOp::Add, world, kStopped, job.window, 136, uint64_t{1});
       break;
     case 2:
       post(kWithinBounds);
+      tell(job.told->came);
       gin.flush(block);
       break;
     default: {
       post(kWithinBounds);
+      tell(job.told->came);
       ginRequest_t request = {};
       gin.flushAsync(world, kStopped, &request);
       gin.wait(request);
       break;
     }
   }
-  tell_end(job);
+  tell(job.told->ended);
 }
 constexpr unsigned kBlocksForStopped = 4;
 
@@ -248,7 +258,7 @@ ginDevComm make_device_comm(ginComm_t comm) {
   ginDevCommRequirements_t requirements = GIN_DEV_COMM_REQUIREMENTS_INITIALIZER;
   requirements.ginConnectionType = GIN_CONNECTION_FULL;
   requirements.ginContextCount = 4;
-  requirements.ginQueueDepth = 64;
+  requirements.ginQueueDepth = kDepth;
   requirements.ginSignalCount = 4;
   requirements.ginCounterCount = 2;
   requirements.worldGinBarrierCount = 2;
@@ -270,6 +280,10 @@ ginWindow_t make_window(const Rank& rank) {
   must(ginMemAlloc(&memory, kBytes), "ginMemAlloc");
   must(ginCommWindowRegister(rank.comm, memory, kBytes, &window, GIN_WIN_DEFAULT), "register");
   return window;
+}
+
+void await_count(int& count, int wanted) {
+  while (gin::atomic_ref<int>(count).load() < wanted) std::this_thread::yield();
 }
 
 void expect_ended(const Rank& rank, const Told& told, unsigned blocks, const char* when) {
@@ -319,8 +333,8 @@ void abort_while_kernels_wait() {
   Told told;
   constexpr unsigned kBlocks = kRoles - kBarrier;
   must(gin::launch(all_waits, {kBlocks, kThreads}, Job{comm, window, 0, &told}), "launch");
+  await_count(told.came, static_cast<int>(kBlocks));
   rank.barrier();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they have come to their waits
   ginResult_t error = ginInternalError;
   if (rank.rank == 1) {
     EXPECT(gin_test::async_error(rank) == ginSuccess, "an error before the abort");
@@ -348,7 +362,7 @@ bool stop(pid_t pid) {
   return false;
 }
 
-// Symmetric.
+// Symmetric: the process number of PE 2 (0: it may still be in a barrier), and how far others are.
 long process;
 long over;
 
@@ -357,10 +371,11 @@ long over;
 template <class Body>
 void while_a_rank_is_stopped(const Rank& rank, Body body) {
   over = 0;
-  if (rank.rank == kStopped) shmem_long_p(&process, ::getpid(), 0);
+  process = 0;
   rank.barrier();
+  if (rank.rank == kStopped) shmem_long_p(&process, ::getpid(), 0);
   if (rank.rank == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // PE 2 has left the barrier
+    shmem_long_wait_until(&process, SHMEM_CMP_NE, 0);
     EXPECT(stop(static_cast<pid_t>(process)), "PE 2 can't be stopped");
     shmem_long_p(&over, 1, 1);
     body();
@@ -382,7 +397,8 @@ void abort_while_a_rank_is_stopped() {
   while_a_rank_is_stopped(rank, [&] {
     must(gin::launch(wait_for_stopped, {kBlocksForStopped, kThreads}, Job{comm, window, 0, &told}),
          "launch");
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    await_count(told.came, static_cast<int>(kBlocksForStopped));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // time enough to end by mistake
     EXPECT(gin::atomic_ref<int>(told.ended).load() == 0, "PE %d: nothing waits", rank.rank);
     if (rank.rank == 0) {
       shmem_long_wait_until(&over, SHMEM_CMP_EQ, 2);
@@ -402,15 +418,17 @@ void abort_while_a_rank_is_stopped() {
 }
 
 /// Every thread posts more than there is room for, until another block ends the launch.
-__global__ void post_until_ended(ginDevComm comm, ginWindow_t window, int* end) {
+__global__ void post_until_ended(ginDevComm comm, ginWindow_t window, int* end, int* posted) {
   if (blockIdx.x == 1) {
     const gin::atomic_ref<int> flag(*end);
     while (flag.load(gin::memory_order_relaxed) == 0) __nanosleep(1000);
     gin_exec_fail(ginTimeout, nullptr);
   }
   const gin::Context gin(comm, 0);
-  for (int i = 0; i < kBeyondBounds; ++i)
+  for (int i = 0; i < kBeyondBounds; ++i) {
     gin.put(ginTeamWorld(comm), kStopped, window, 0, window, kBytes / 2, 1024);
+    gin::atomic_ref<int>(*posted).fetch_add(1);
+  }
 }
 
 __global__ void post_and_flush(ginDevComm comm, ginWindow_t window) {
@@ -429,9 +447,10 @@ void launch_ends_while_it_posts() {
     const ginDevComm comm = make_device_comm(rank.comm);
     gin_test::run_kernel(connect, kBlocksForStopped, 1u, comm);
     while_a_rank_is_stopped(rank, [&] {
-      int end = 0;
-      must(gin::launch(post_until_ended, {2, kThreads}, comm, window.handle(), &end), "launch");
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      int end = 0, posted = 0;
+      must(gin::launch(post_until_ended, {2, kThreads}, comm, window.handle(), &end, &posted),
+           "launch");
+      await_count(posted, kWhenFull);
       gin::atomic_ref<int>(end).store(1);
       const ginResult_t result = gin::streamSynchronize(nullptr);
       EXPECT(result == ginTimeout, "PE %d: %d", rank.rank, result);
@@ -454,6 +473,9 @@ int main() {
   if (path == nullptr || std::string_view(path) != "direct") {
     abort_while_a_rank_is_stopped();
     launch_ends_while_it_posts();
+  } else {
+    std::printf(
+        "skipped: waits for a stopped rank's requests; on the direct path there are none\n");
   }
   shmem_finalize();
   return gin_test::failures.load() == 0 ? 0 : 1;

@@ -78,13 +78,6 @@ ginDevComm make_device_comm(ginComm_t comm) {
   return out;
 }
 
-std::size_t lines_with(const std::string& text, const char* part) {
-  std::size_t lines = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++lines;
-  return lines;
-}
-
 /// What a PE that is not cut off itself has of the error: it, or the first who noticed, names PE 1.
 void check_survivor(const Rank& rank, const ginErrorWord& word, const std::string& text) {
   // Of two that lost each other PE 1 may be the one whose word gets to this PE, by a store.
@@ -94,10 +87,11 @@ void check_survivor(const Rank& rank, const ginErrorWord& word, const std::strin
          word.operation);
   const bool was_first = word.rank == rank.rank;
   const std::string start = "gimlet: PE " + std::to_string(rank.rank) + ": error: a kernel's ";
-  EXPECT(lines_with(text, start.c_str()) == (was_first ? 1 : 0), "PE %d: %s", rank.rank,
+  EXPECT(testing::times_in(text, start) == (was_first ? 1 : 0), "PE %d: %s", rank.rank,
          text.c_str());
-  EXPECT(lines_with(text, " failed: PE 1 can't be reached any more: ") == (was_first ? 1 : 0),
-         "PE %d: %s", rank.rank, text.c_str());
+  EXPECT(
+      testing::times_in(text, " failed: PE 1 can't be reached any more: ") == (was_first ? 1 : 0),
+      "PE %d: %s", rank.rank, text.c_str());
 }
 
 /// Returns when the kernels have ended, which they do because of the error.

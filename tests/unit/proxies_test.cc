@@ -166,6 +166,11 @@ bool await(const std::function<bool()>& condition) {
   return condition();
 }
 
+/// The proxy thread of that context.
+bool sleeps(const ginDevComm& comm, std::uint32_t context) {
+  return gin::impl::load(comm.rings[context].parked, gin::impl::Order::kRelaxed) != 0;
+}
+
 /// Each context has one producer.
 void serve(std::uint32_t contexts, std::uint32_t contexts_each) {
   Carrier carrier;
@@ -174,9 +179,8 @@ void serve(std::uint32_t contexts, std::uint32_t contexts_each) {
   for (std::uint32_t c = 0; c < contexts; ++c) {
     producers.emplace_back([&world, c] {
       for (int burst = 0; burst < 4; ++burst) {
+        if (burst % 2 == 0) ck_assert(await([&] { return sleeps(world.comm, c); }));
         post_signals(world.comm, c, kRequests / 4);
-        // Long enough for the proxy to fall asleep.
-        if (burst % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         const std::uint64_t posted = gin::impl::posted_so_far(world.comm, c);
         ck_assert(await([&] { return done_of(world.comm, c) == posted; }));
       }
@@ -216,7 +220,7 @@ START_TEST(peers_are_told_once_whoever_fails) {
   for (int by = 0; by < 2; ++by) {
     Carrier carrier;
     World world(carrier, 4, 1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they sleep
+    for (std::uint32_t c = 0; c < 4; ++c) ck_assert(await([&] { return sleeps(world.comm, c); }));
     if (by == 0) {
       gimlet::pgas::Refusal refusal;
       refusal.rank = 1;
@@ -228,7 +232,7 @@ START_TEST(peers_are_told_once_whoever_fails) {
       world.proxies->wake();
     }
     ck_assert(await([&] { return carrier.told_ranks().size() >= 2; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for a second telling to come
     ck_assert(carrier.told_ranks() == (std::vector<int>{1, 2}));
     ck_assert_int_eq(world.failures, by == 0 ? 1 : 0);
     ck_assert(world.proxies->stop(10));
@@ -312,7 +316,7 @@ START_TEST(stop_waits_for_requests) {
   std::thread late([&carrier] {
     while (carrier.held() != 10 * kContexts)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for stop() to end too early
     carrier.release();
   });
   ck_assert(world.proxies->stop(20));

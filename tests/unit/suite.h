@@ -24,6 +24,20 @@ inline int run_suite(const char* name, std::initializer_list<const TTest*> tests
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/// Runs a suite over both ways in which UCX chooses its protocols: `newer` is that of later
+/// releases. Gives the exit status of main.
+inline int run_with_both_protocols(Suite* (*make)(bool newer)) {
+  int failed = 0;
+  for (const bool newer : {false, true}) {
+    ::setenv("UCX_PROTO_ENABLE", newer ? "y" : "n", 1);
+    SRunner* runner = srunner_create(make(newer));
+    srunner_run_all(runner, CK_NORMAL);
+    failed += srunner_ntests_failed(runner);
+    srunner_free(runner);
+  }
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 }  // namespace gimlet::tests
 
 #endif

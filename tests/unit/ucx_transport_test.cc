@@ -12,7 +12,7 @@
 // After the world, whose macros it uses.
 #include "carrier_cases.h"
 // After the others: Check defines a macro named fail.
-#include <check.h>
+#include "suite.h"
 
 namespace {
 
@@ -1260,13 +1260,5 @@ Suite* make_suite(bool newer) {
 }  // namespace
 
 int main() {
-  int failed = 0;
-  for (const bool newer : {false, true}) {
-    ::setenv("UCX_PROTO_ENABLE", newer ? "y" : "n", 1);
-    SRunner* runner = srunner_create(make_suite(newer));
-    srunner_run_all(runner, CK_NORMAL);
-    failed += srunner_ntests_failed(runner);
-    srunner_free(runner);
-  }
-  return failed == 0 ? 0 : 1;
+  return gimlet::tests::run_with_both_protocols(make_suite);
 }
